@@ -1,7 +1,7 @@
 """The items of a group of runs as compact columns, for the item browser of a report page.
 
-Numbers are typed little-endian arrays in base64 (5.3 characters per score, nothing to parse); each text is stored once
-and referred to by its index. `templates/browser.js` reads them; the two files must use the same keys.
+Numbers are typed little-endian arrays in base64 (5.3 characters per score, nothing to parse). Each text is stored once
+and identified by its index. `templates/browser.js` reads the columns; the two files must use the same keys.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def packed(values: Sequence[int] | np.ndarray, kind: str) -> str:
 def browser_data(group: RunGroup, pictures: Mapping[str, int], failed: Mapping[str, str]) -> dict[str, Any]:
     """Return the data of the item browser for a group of runs.
 
-    The page holds its images in a list, one per line. `pictures` maps an image reference to the number of its line,
-    `failed` to the reason why the image cannot be shown.
+    The page holds its images in a list, one per line. `pictures` maps an image reference to the number of its line.
+    `failed` maps the reference of an image that cannot be shown to the reason.
     """
     first = group.runs[0]
     layout = first.layout
@@ -123,8 +123,8 @@ def _task(run: Run, name: str) -> dict[str, Any]:
 
 
 def _distinct_scores(run: Run, needs: Input) -> np.ndarray:
-    """Return a run's scores of pairs (`needs="image_text"` or `"text_text"`) or of single captions (`"text"`). The
-    matrix of pairs of captions is symmetric, so only its cells above the diagonal are returned.
+    """Return a run's scores of pairs (`needs="image_text"` or `"text_text"`) or of single captions (`"text"`). Of pairs
+    of captions, only the cells above the diagonal are returned, because the matrix is symmetric.
     """
     scores = run.scores(needs)
     return upper(run.layout, scores) if needs == "text_text" else scores

@@ -1,6 +1,6 @@
 """Audits in continuous integration: comparison with a baseline, and output in the formats that CI systems read.
 
-Audits are documents as written by `creperie audit --json`; a baseline is such a file from an earlier audit.
+Audits are documents written by `creperie audit --json`. A baseline is such a document from an earlier audit.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 @dataclass(frozen=True)
 class WorseRow:
     """An attacker that does better on a subset than in the baseline. `before` is its accuracy in the baseline; NaN if
-    the baseline has none for this attacker and subset.
+    the baseline has none.
     """
 
     subset: str
@@ -48,7 +48,7 @@ class BaselineResult:
 
     @property
     def code(self) -> int:
-        """The exit code: 0 if not worse, 1 if worse, 3 if unknown because some attackers of the baseline were
+        """The exit code: 0 if not worse, 1 if worse. It is 3 if unknown, because some attackers of the baseline were
         not run.
         """
         return 1 if self.worse else 3 if self.not_run else 0
@@ -73,8 +73,8 @@ class BaselineResult:
 
 
 def against_baseline(now: Document, before: Document) -> BaselineResult:
-    """Compare an audit (`now`) with a baseline (`before`); return which leaks are new and which grew by more than
-    sampling noise explains.
+    """Compare an audit (`now`) with a baseline (`before`). Return which leaks are new and which have grown
+    significantly.
 
     A row is one attacker on one subset. It is worse if it leaks now and its accuracy is significantly higher than in
     the baseline (one-sided z-test with standard errors from both intervals, Holm's correction over all rows). Leaks of
@@ -106,8 +106,8 @@ def _worse(row: Document, before: float, p: float) -> WorseRow:
 
 
 def _p_worse(now: Document, before: Document) -> float:
-    """Return the one-sided p-value of the increase in an attacker's accuracy from `before` to `now`; 1 if it did not
-    increase.
+    """Return the one-sided p-value of the increase in an attacker's accuracy from `before` to `now`. Return 1 if it did
+    not increase.
     """
     values = (now["accuracy"], before["accuracy"], now["low"], now["high"], before["low"], before["high"])
     if any(v is None for v in values):
@@ -124,7 +124,7 @@ def _p_worse(now: Document, before: Document) -> float:
 
 
 def _failing(audit: Document, result: BaselineResult | None) -> set[tuple[str, str]]:
-    """Return the (subset, attacker) pairs that fail: all leaks or, if there is a baseline, only those that got
+    """Return the (subset, attacker) pairs that fail. Without a baseline, all leaks fail; with one, only those that got
     worse.
     """
     if result is not None:
@@ -168,7 +168,7 @@ def junit_xml(audit: Document, result: BaselineResult | None = None) -> str:
 
 def sarif_log(audit: Document, place: str, result: BaselineResult | None = None) -> str:
     """Return SARIF 2.1.0 with one result per leak and one rule per attacker. `place` is the benchmark's path relative
-    to the repository. With `result`, leaks that are not worse than in the baseline have the level "note".
+    to the repository. With a baseline (`result`), leaks that are not worse have the level "note".
     """
     failing = _failing(audit, result)
     rules = [{"id": a["name"], "shortDescription": {"text": _rule(a)}} for a in audit["attackers"]]

@@ -1,9 +1,9 @@
-"""Runs grouped by the items on which they were computed, with the captions and images of these items if they can be
-found.
+"""Runs grouped by the items on which they were computed. Each group has the captions and images of its items, if these
+can be found.
 
-A run holds scores, references to images, and which captions are true of which images, but not the captions
-themselves. Its benchmark is therefore searched for in the places that the user names, beside the images, under its
-name, and at the path in the run's command. It is used only if it still has the content on which the run was computed.
+A run holds scores, references to images, and which captions are true of which images, but not the captions themselves.
+Its benchmark is therefore searched for in the places that the user names, beside the images, under its name, and at the
+path in the run's command. It is used only if its content is that on which the run was computed.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ HUMAN = "human:"  #: the kind of the model URI of annotators
 
 @dataclass(frozen=True)
 class RunGroup:
-    """Runs on the same items. `bench` is the benchmark with these items in the same order, or None if it was
-    not found.
+    """Runs on the same items. `bench` is the benchmark with these items in the same order, or None if it was not
+    found.
     """
 
     name: str
@@ -68,7 +68,7 @@ class RunGroup:
 
     def apart(self) -> RunGroup:
         """Return the group with all blind twins moved from `runs` to `twins`. A blind twin is a run on the same items
-        in which the model saw noise, for instance, in place of the real images.
+        with other images, such as noise, in place of the real ones.
         """
         kept = tuple(unblinded(self.runs))
         if len(kept) == len(self.runs):
@@ -77,7 +77,7 @@ class RunGroup:
 
 
 def value_and_interval(result: Mapping[str, Any]) -> tuple[float, float, float]:
-    """Return the accuracy of a stored result and the ends of its interval; missing values are NaN."""
+    """Return the accuracy of a stored result, followed by the ends of its interval. Missing values are NaN."""
     value, low, high = (math.nan if result[k] is None else float(result[k]) for k in ("accuracy", "low", "high"))
     return value, low, high
 
@@ -98,7 +98,7 @@ def gather_runs(
     images: str | Path | None = None,
     roots: PictureRoots | None = None,
 ) -> list[RunGroup]:
-    """Return the runs in groups: the runs of a group were computed on the same benchmark content. Each group has its
+    """Return the runs in groups. The runs of a group were computed on the same benchmark content. A group has its
     benchmark if it is found in `benches`, in a run that holds it in memory, or at a place that a run names.
 
     Images are read from the folder `images`. Without it, they are read from the folder that the benchmark names, but
@@ -170,10 +170,10 @@ def _places(run: Run) -> Iterator[str]:
 
 
 def _folder(run: Run) -> str:
-    """Return the path of the folder with a run's benchmark, if a path that the run names still holds the items that
-    were scored; otherwise return an empty string. Relative paths are preferred, because absolute ones are valid on
-    one machine only.
+    """Return the path of the folder with a run's benchmark. The path is empty if no folder that the run names still
+    holds the items that were scored.
     """
+    # Relative paths are preferred, because absolute ones are valid on one machine only.
     for place in sorted(_places(run), key=os.path.isabs):
         manifest = Path(place) / "creperie.json"
         with suppress(CreperieError, OSError):
@@ -183,9 +183,7 @@ def _folder(run: Run) -> str:
 
 
 def _with_images(bench: Benchmark, run: Run) -> Benchmark:
-    """Return the benchmark. If it has no images, add the images on which the run was computed, provided that they still
-    exist.
-    """
+    """Return the benchmark. If it has no images, add the images on which the run was computed, if they still exist."""
     place = run.document["benchmark"].get("images")
     if bench.images is NO_IMAGES and place and Path(place).exists():
         return replace(bench, images=open_store(place))
@@ -208,8 +206,8 @@ def with_people(name: str, document: Mapping[str, Any]) -> str:
 
 
 def distinct(choices: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Return one name per list, all different if possible. It is the first name of the list, or a later one if another
-    list gives the same name.
+    """Return one name from each list, all different if possible. It is the first name of the list or, if another list
+    gives that name too, a later one.
 
     >>> distinct([["clip", "hf:a/clip"], ["clip", "hf:b/clip"], ["length", "blind:length"]])
     ('hf:a/clip', 'hf:b/clip', 'length')
@@ -225,8 +223,8 @@ def distinct(choices: Sequence[Sequence[str]]) -> tuple[str, ...]:
 
 
 def model_tail(uri: str) -> str:
-    """Return the last part of a model's URI, with its options. If that part is a folder called `model`, return the name
-    of the recipe stage that trained the model instead.
+    """Return the last part of a model's URI, with its options. For a folder called `model`, return the name of the
+    recipe stage that trained the model.
 
     >>> model_tail("vlm:llava-hf/llava-1.5-7b-hf?score=vqa"), model_tail("small:out/08-student/model")
     ('llava-1.5-7b-hf?score=vqa', 'student')
@@ -238,13 +236,15 @@ def model_tail(uri: str) -> str:
 
 
 def beats_chance(result: Mapping[str, Any]) -> bool:
-    """Return True if the interval of a run's result lies above chance, or if chance or the interval is not known."""
+    """Return True if the interval of a run's result lies above chance. Also return True if chance or the interval is
+    not known.
+    """
     return None in (result["chance"], result["low"]) or result["low"] > result["chance"]
 
 
 def tasks_by_coverage(runs: Iterable[RunHeader]) -> list[str]:
-    """Return the tasks of runs, sorted by the number of items that all runs together answered, most items first. Tasks
-    that need only single captions come last.
+    """Return the tasks of runs, sorted by the number of items that all runs together answered, most first. Tasks that
+    need only single captions come last.
     """
     answered = Counter[str]()
     for run in runs:
@@ -255,7 +255,7 @@ def tasks_by_coverage(runs: Iterable[RunHeader]) -> list[str]:
 
 def best_result(labelled: Iterable[tuple[RunHeader, str]]) -> dict[str, str]:
     """Return a dictionary with the label, accuracy and description of the best model on the first task of
-    `tasks_by_coverage`; empty if there is none. The description mentions another model that would be at least as
+    `tasks_by_coverage`. It is empty if there is none. The description mentions another model that would be at least as
     good if its ties counted as right.
     """
     models = [(run, label) for run, label in labelled if not run.model.startswith(HUMAN)]

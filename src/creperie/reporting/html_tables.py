@@ -1,5 +1,5 @@
-"""Tables of a report: results with their intervals drawn in the cell, comparisons, ranks, and the verdict of
-the audit.
+"""Tables of a report: results with their intervals drawn in the cell, comparisons, ranks, and the verdict of the
+audit.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def table(
     links: Mapping[str, str] | None = None,
     seldom: Sequence[str] = (),
 ) -> Markup:
-    """Return an HTML table whose columns can be sorted by clicking. Columns named in `text` are left-aligned; those in
-    `seldom` are left out if all of their values are zero or missing.
+    """Return an HTML table whose columns can be sorted by clicking. Columns named in `text` are left-aligned. Columns
+    named in `seldom` are left out if all their values are zero or missing.
     """
     cells = list(rows)
     keep = [k for k, name in enumerate(columns) if name not in seldom or any(row[k].value for row in cells)]
@@ -72,11 +72,11 @@ def percent(value: float | None, kind: str = "") -> HtmlCell:
 
 
 def result_cell(result: Mapping[str, Any] | None, human: float = math.nan, *, counts: bool = False) -> HtmlCell:
-    """Return a cell with an accuracy and its interval. The interval is drawn on a line from 0 to 100, on which chance
-    and the accuracy of people are marked.
+    """Return a cell with an accuracy and its interval. The interval is drawn on a line from 0 to 100, with marks for
+    chance and the accuracy of people.
 
-    If some items are not covered and `counts` is set, the cell says how many are covered. Tables with a column for
-    the number of items do not need this.
+    With `counts`, the cell says how many items are covered if some are not. Tables with a column for the number of
+    items do not need this.
     """
     if result is None or result["accuracy"] is None or not result["n"]:
         return HtmlCell("–")
@@ -91,8 +91,8 @@ def result_cell(result: Mapping[str, Any] | None, human: float = math.nan, *, co
 
 
 def count_cell(n: int, void: int = 0) -> HtmlCell:
-    """Return a cell with the number of items that a result covers, followed by the number of all items if some are not
-    covered.
+    """Return a cell with the number of items that a result covers. If some items are not covered, the number of all
+    items follows.
     """
     return HtmlCell(covered(n, void), n)
 
@@ -174,8 +174,8 @@ def run_table_html(made: RunTable) -> Markup:
 
 
 def _value_cell(made: RunTable, value: TableValue | None, kind: str) -> HtmlCell:
-    """Return a cell of a table of runs: the number, its interval drawn as a line, and the number of items behind it.
-    `kind` is the cell's class on the page.
+    """Return a cell of a table of runs: the number, its interval drawn as a line, and the number of items it is based
+    on. `kind` is the cell's class on the page.
     """
     if value is None or math.isnan(value.value):
         return HtmlCell("–")
@@ -194,10 +194,10 @@ def _value_cell(made: RunTable, value: TableValue | None, kind: str) -> HtmlCell
 def comparison_table(
     rows: Sequence[ComparisonRow], names: Mapping[str, str], label: str, *, pair: bool = False
 ) -> Markup:
-    """Return a table of paired tests. `names` are short names of models; `label` must be unique on the page.
+    """Return a table of paired tests. `names` are short names of models. `label` must be unique on the page.
 
-    If `pair` is set, all tests are of the same two models on one task. The page has named these already, so the columns
-    for them are left out.
+    `pair` means that all tests are of the same two models on one task. The page has named these already, so their
+    columns are left out.
     """
     a, b = names.values() if pair else ("A", "B")
     columns = ["task", "subset", "A", "B", "n", f"{a}, %", f"{b}, %", "A − B, points", "p", "p (Holm)"]
@@ -236,7 +236,7 @@ def comparison_table(
 
 
 def _span(row: ComparisonRow) -> tuple[float, float, float]:
-    """Return (low, difference, high); without an interval, all three are the difference."""
+    """Return (low, difference, high). Without an interval, all three are the difference."""
     c = row.comparison
     return (
         (c.difference if math.isnan(c.low) else c.low),
@@ -277,7 +277,9 @@ def standings_table(ranked: Standings, links: Mapping[str, str] | None = None) -
 
 
 def _mean_cell(ranked: Standings, model: str) -> HtmlCell:
-    """Return a cell with a model's mean accuracy and the number of items behind it; a dash if there is no mean."""
+    """Return a cell with a model's mean accuracy and the number of items it is based on. Return a dash if there is no
+    mean.
+    """
     if math.isnan(mean := ranked.mean[model]):
         return number(None)
     own = [column.models[model] for column in ranked.columns]

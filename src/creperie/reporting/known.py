@@ -1,8 +1,8 @@
 """Published results of other models on a benchmark, and the rank of a run among them.
 
-The sources are the tables of the papers and of MIEB. Results are ranked together only if they measure the same: the
-same benchmark, task, subsets, way of averaging and rule for ties. These together are called their definition. Each
-result names the table in which it was printed.
+The sources are the tables of the papers and of MIEB. Results are ranked together only if their *definition* is the
+same: the benchmark, task, subsets, way of averaging and rule for ties. Each result names the table in which it was
+printed.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ Definition = tuple[str, str, tuple[str, ...], str, str]
 
 @dataclass(frozen=True)
 class KnownResult:
-    """A published result of a model, in percent as printed, with its number of decimals and the table in which it is
-    printed.
+    """A published result of a model, in percent as printed. It includes the number of decimals and the name of the
+    table.
     """
 
     model: str
@@ -49,8 +49,8 @@ class KnownResult:
 
 @dataclass(frozen=True)
 class KnownColumn:
-    """All published results that measure the same thing, highest first. `definition` says what they measure: benchmark,
-    task, subsets, averaging.
+    """All published results with the same definition, highest first. The definition consists of the benchmark, task,
+    subsets and averaging.
     """
 
     definition: Definition
@@ -61,13 +61,15 @@ class KnownColumn:
 
     @property
     def head(self) -> str:
-        """What the results measure, in words, as the heading of this column."""
+        """The definition of the results in words, as the heading of this column."""
         return ", ".join(part for part in (self.title, self.definition[1], self.definition[4]) if part)
 
 
 @dataclass(frozen=True)
 class KnownPlace:
-    """A run's result in percent, with its interval, and the column of published results with which it is compared."""
+    """A run's result in percent, with its interval. `column` is the column of published results with which it is
+    compared.
+    """
 
     column: KnownColumn
     model: str
@@ -135,7 +137,9 @@ def known_places(run: RunHeader) -> list[KnownPlace]:
 
 
 def without_place(run: Run, benchmark: str) -> list[str]:
-    """Return the reasons why a run cannot be placed among a benchmark's published results; empty if it can."""
+    """Return the reasons why a run cannot be placed among a benchmark's published results. The list is empty if it
+    can.
+    """
     if run.benchmark not in benchmark_names(benchmark):
         return [f"{run.name} has no place: it is a run on {run.benchmark}"]
     columns = _columns_of(run.benchmark)
@@ -155,7 +159,7 @@ def _columns_of(benchmark: str) -> list[KnownColumn]:
 
 
 def _place(run: RunHeader, column: KnownColumn) -> KnownPlace | str:
-    """Return a run's place in a column, or the reason why it has none; the reason is "" if the run lacks the task."""
+    """Return a run's place in a column, or the reason why it has none. The reason is "" if the run lacks the task."""
     _, task, wanted, over, _ = column.definition
     rows = {r["subset"]: r for r in run.document["results"] if r["task"] == task}
     subsets = set(run.document["benchmark"]["subsets"])
@@ -186,8 +190,8 @@ def _place(run: RunHeader, column: KnownColumn) -> KnownPlace | str:
 
 
 def _figures(row: Mapping[str, Any], rule: Ties | None) -> tuple[float, float, float] | None:
-    """Return a run's accuracy and the two ends of its interval, with ties counted by `rule`. Return None if that cannot
-    be computed.
+    """Return a run's accuracy and the two ends of its interval, with ties counted by `rule`. Return None if this is
+    impossible.
     """
     if "pooled" not in row and (not row.get("ties") or row.get("tie_rule", "wrong") == rule):
         return float(row["accuracy"] or 0), float(row["low"] or 0), float(row["high"] or 0)
@@ -200,10 +204,10 @@ def _figures(row: Mapping[str, Any], rule: Ties | None) -> tuple[float, float, f
 def export_mieb(run: Run, out: str | Path) -> Path:
     """Write a run's results as a results file of MIEB, `OUT/MODEL/REVISION/TASK.json`, and return its path.
 
-    In the file, `dataset_revision` is the hash of the items that were scored; they may differ from the items in MIEB's
-    own revision. The measures are computed as in MIEB: the k-th caption of an item is taken to be the one that is true
-    of its k-th image, and the first of equal scores counts as the highest. So `text_acc` is 0 if items have more images
-    than captions, and `image_acc` is 0 if they have more captions than images.
+    In the file, `dataset_revision` is the hash of the scored items, which may differ from those of MIEB's own revision.
+    The measures are computed as in MIEB: the k-th caption of an item is assumed to be true of its k-th image, and the
+    first of equal scores counts as the highest. If items have more
+    images than captions, `text_acc` is therefore 0; if they have more captions than images, `image_acc` is 0.
     """
     tasks = packaged_toml("creperie.reporting", "published", "mieb.toml")["mteb"]
     known = next((name for name in tasks if run.benchmark in benchmark_names(name)), "")
@@ -236,8 +240,8 @@ def export_mieb(run: Run, out: str | Path) -> Path:
 
 
 def known_rows(benchmark: str, runs: Sequence[RunHeader] = ()) -> list[tuple[str, str, str, float]]:
-    """Return a benchmark's published results, column by column, as (column heading, model, source, percent). The
-    given runs are listed among them, in order of their results, and marked with ▶.
+    """Return a benchmark's published results, column by column, as (column heading, model, source, percent). The given
+    runs are inserted in order of their results and marked with ▶.
     """
     columns = _columns_of(benchmark)
     if not columns:
@@ -247,8 +251,8 @@ def known_rows(benchmark: str, runs: Sequence[RunHeader] = ()) -> list[tuple[str
 
 
 def listed_with(column: KnownColumn, places: Sequence[KnownPlace]) -> list[tuple[str, str, float]]:
-    """Return (model, source, percent) for each published result of one column, and for each run in `places` that
-    belongs to it, the highest first. Runs are marked with ▶.
+    """Return (model, source, percent) for each published result of one column, highest first. Runs in `places` that
+    belong to the column are included and marked with ▶.
     """
     ours = [(p.value, f"▶ {p.model}", "run") for p in places if p.column is column]
     listed = sorted(ours + [(r.value, r.model, r.table) for r in column.results], reverse=True)
@@ -264,7 +268,7 @@ class ColumnCorrelations:
 
 
 def column_correlations(table: PublishedTable) -> ColumnCorrelations:
-    """Return Spearman's correlation of every two columns of a table, over the models that have a result in both.
+    """Return Spearman's correlation of every two columns of a table. Models with a result in both columns are used.
 
     Rows of people and of models that see no image are left out. So are pairs of columns that share items, such as a
     subset and the mean over all subsets.

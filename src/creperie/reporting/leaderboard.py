@@ -1,4 +1,4 @@
-"""A folder of runs as a leaderboard. Only the headers of runs are read, and read again only if they changed."""
+"""A folder of runs as a leaderboard. Only the headers of runs are read. They are read again only if they changed."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class LeaderboardEntry(RunHeader):
 
 @dataclass(frozen=True)
 class BoardLinks:
-    """The addresses to which a leaderboard links: files in a static site, pages in the studio."""
+    """The addresses that a leaderboard links to: files in a static site, pages in the studio."""
 
     matrix: str = "matrix.html"
     page: str = "bench/{bench}.html"  #: the report of all runs on a benchmark
@@ -79,7 +79,7 @@ class BoardLinks:
 
 @dataclass(frozen=True)
 class Board:
-    """The runs in a folder at one moment. `version` changes when a run is added, changed or removed."""
+    """The runs in a folder at one moment. `version` changes whenever a run is added, changed or removed."""
 
     entries: tuple[LeaderboardEntry, ...]
     unreadable: tuple[tuple[str, str], ...]  #: folder, reason
@@ -100,8 +100,8 @@ class Board:
 
     @cached_property
     def slugs(self) -> dict[str, str]:
-        """Short names of benchmarks for addresses, by content hash. Names that would otherwise be equal get a part of
-        the hash.
+        """Short names of benchmarks for addresses, by content hash. Equal names are distinguished by a part of the
+        hash.
         """
         names = {
             e.content: re.sub(r"[^\w.+-]+", "-", self.bench_name(e)).strip("-.") or "benchmark" for e in self.entries
@@ -110,8 +110,8 @@ class Board:
         return {digest: name if several[name] == 1 else f"{name}-{digest[:8]}" for digest, name in names.items()}
 
     def bench_name(self, run: RunHeader) -> str:
-        """Return the name shown for a run's benchmark: its name in `benches`, or the name in the run if it is not
-        listed there.
+        """Return the name shown for a run's benchmark. It is the name in `benches` or, if the benchmark is not listed
+        there, the name in the run.
         """
         here = self.benches.get(run.hash)
         return f"{here}~{run.blinded}" if here and run.blinded else here or run.benchmark
@@ -130,8 +130,8 @@ class Board:
         return {e.name: label for entries in groups for e, label in zip(entries, self.labels(entries), strict=True)}
 
     def labels(self, entries: Sequence[LeaderboardEntry]) -> list[str]:
-        """Return a unique name for each run. It is the name that a zoo file (a list of models for `creperie score`)
-        gives the run's model, or else the shortest unique form of the model's URI.
+        """Return a unique name for each run. It is the model's name in a zoo file (a list of models for `creperie
+        score`) or else the shortest unique form of the model's URI.
         """
         choices = [[self.names.get(e.model) or model_tail(e.model), e.model, e.name] for e in entries]
         return [with_people(name, e.document) for name, e in zip(distinct(choices), entries, strict=True)]
@@ -143,8 +143,8 @@ ZOO_FILE = ".zoo.json"  #: hidden, so that `creperie report runs/*` matches only
 
 
 def remember_zoo(folder: Path, names: Mapping[str, str], failed: Sequence[tuple[str, str, str]]) -> None:
-    """Write two things to a file in the folder of the runs: the names that a zoo file gives to models, by URI, and the
-    pairs that failed, as (model, benchmark, error).
+    """Write a file in the folder of the runs. It holds the names that a zoo file gives to models, by URI, and the pairs
+    that failed, as (model, benchmark, error).
     """
     if names or failed or (folder / ZOO_FILE).exists():
         write_json(folder / ZOO_FILE, {"names": dict(names), "failed": [list(one) for one in failed]})
@@ -189,7 +189,7 @@ class RunsFolder:
 
 
 def folders_in(folder: Path) -> list[Path]:
-    """Return the folders in a folder, without hidden ones; none if the folder itself has just been removed."""
+    """Return the folders in a folder, without hidden ones. Return none if the folder itself has just been removed."""
     with suppress(OSError), os.scandir(folder) as entries:
         return [Path(entry.path) for entry in entries if not entry.name.startswith(".") and entry.is_dir()]
     return []
@@ -240,7 +240,7 @@ def _ranking(
     name: str,
     places: Sequence[KnownPlace],
 ) -> dict[str, Any]:
-    """Return the ranking of the runs that have results on the task `name`, and these results by subset."""
+    """Return the ranking of the runs with results on the task `name`, and these results by subset."""
     own = sorted((e for e in entries if e.result(name) is not None), key=lambda entry: _order(entry, name))
     ranks = task_ranks(tuple((str(e.path), board.states.get(e.path / RUN_FILE)) for e in own), name)
     rows = [_row(entry, linked[entry.path], name, ranks) for entry in own]
@@ -263,7 +263,7 @@ def _ranking(
 
 @lru_cache(maxsize=64)
 def task_ranks(paths: tuple[tuple[str, FileTimes | None], ...], name: str) -> dict[str, str]:
-    """Return each run's rank on a task, by the run's path, with "=" before a shared rank. Ranks are cached until a run
+    """Return each run's rank on a task, by the run's path. A shared rank has "=" in front. Ranks are cached until a run
     changes.
     """
     if not task(name).by_item or len(paths) < 2:
@@ -294,7 +294,7 @@ def _row(entry: LeaderboardEntry, link: Markup, name: str, ranks: Mapping[str, s
 def _levels(
     entries: Sequence[LeaderboardEntry], name: str, places: Sequence[KnownPlace]
 ) -> Iterator[tuple[str, str, float]]:
-    """Yield (name, source, value) for each value with which the runs are compared: people, the best published models,
+    """Yield (name, source, value) for each value that the runs are compared with: people, the best published models,
     and chance.
 
     If a run has ties, published results that count ties by another rule are left out.
@@ -315,7 +315,7 @@ def _levels(
 
 
 def _printed_row(who: str, source: str, value: float) -> list[HtmlCell]:
-    """Return a table row for a value that is not from a run: it has no rank, n or interval, and is marked."""
+    """Return a table row for a value that is not from a run. It has no rank, n or interval, and is marked."""
     drawn = part("accuracy", source, value, math.nan, math.nan, None, math.nan, "")
     cell = drawn if source else part("bold", f"{100 * value:.1f}")  # a tick in the other rows shows chance
     shown = [HtmlCell("–"), HtmlCell(part("printed", who, source), who, "name"), HtmlCell(cell, value, "result")]
@@ -335,7 +335,7 @@ def _heat(entries: Sequence[LeaderboardEntry], linked: Mapping[Path, Markup], na
 
 
 def _counted(entry: LeaderboardEntry, name: str, subset: str) -> dict[str, Any] | None:
-    """Return a cell of the heat map, with the result on a subset and its number of items; None if no item was
+    """Return a cell of the heat map, with the result on a subset and its number of items. Return None if no item was
     counted.
     """
     result = entry.result(name, subset)
@@ -347,7 +347,8 @@ def _counted(entry: LeaderboardEntry, name: str, subset: str) -> dict[str, Any] 
 
 
 def _weights(count: int | None) -> HtmlCell:
-    """Return a cell with the number of a model's weights; a dash if it is unknown (servers, people, older runs).
+    """Return a cell with the number of a model's weights. It is a dash if the number is unknown (servers, people, older
+    runs).
 
     >>> [_weights(count).html for count in (4_242, 151_277_313, None)]
     ['4 k', '151.3 M', '–']
@@ -359,7 +360,7 @@ def _weights(count: int | None) -> HtmlCell:
 
 def _order(entry: LeaderboardEntry, task_name: str) -> tuple[int, float, str]:
     """Return the key by which a run is sorted on a task. The best result comes first (the lowest, if results are
-    ranks); runs without the task come last.
+    ranks). Runs without the task come last.
     """
     result = entry.result(task_name)
     if result is None or result["accuracy"] is None:
@@ -399,7 +400,7 @@ def entries_report(
 ) -> str:
     """Return the report of runs on one benchmark. It includes the blind twins: runs of the same models without the real
     images. Items are shown if the benchmark is among `benches` or can be found. `place` is the benchmark's folder; by
-    default, it is the folder that the runs name.
+    default, the runs name it.
     """
     models = {entry.model for entry in entries}
     twins = [e for e in board.entries if e.blinded and e.hash == entries[0].content and e.model in models]
@@ -413,8 +414,8 @@ def entries_report(
 
 
 def export_site(folder: Path, out: Path, *, benches: Sequence[str] = (), progress: Progress = silent) -> dict[str, int]:
-    """Write these HTML files: the leaderboard, a table of all models and benchmarks, and one report per benchmark.
-    Return the size of each file in bytes.
+    """Write three kinds of HTML files: the leaderboard, a table of all models and benchmarks, and one report per
+    benchmark. Return the size of each file in bytes.
     """
     board = RunsFolder(folder).look()
     pages = {"index.html": board_site(board, folder), "matrix.html": matrix_page(board, folder)}

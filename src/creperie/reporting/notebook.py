@@ -1,4 +1,6 @@
-"""Tables and figures of runs for notebooks. They are displayed in the cell, and written if a file is named."""
+"""Tables and figures of runs for notebooks. They are displayed in the cell. If a file is named, they are also written
+to it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A report on runs as one self-contained HTML page, which opens from disk and loads nothing.
+"""A report on runs as one self-contained HTML page. It opens from disk and loads no other files.
 
 `report` creates it in one call, with the audits of the runs' benchmarks.
 """
@@ -118,8 +118,8 @@ def _pictures(group: RunGroup, contents: Contents, progress: Progress) -> Thumbn
 
 
 def _sections(groups: Sequence[RunGroup], contents: Contents, progress: Progress) -> list[tuple[str, str, str]]:
-    """Return (id, heading, HTML) for each section that the page shows above the list of items. If there are several
-    benchmarks, each has a tab.
+    """Return (id, heading, HTML) for each section of the page above the list of items. If there are several benchmarks,
+    each has a tab.
     """
     sections = [("summary", "Summary", _summary(groups, contents.audits))]
     if len(groups) == 1:
@@ -193,7 +193,7 @@ def _results(group: RunGroup) -> str:
 
 
 def _comparisons(group: RunGroup, progress: Progress) -> str:
-    """Return HTML with the paired tests of all pairs of runs or, if there are many runs, with the table of ranks."""
+    """Return HTML with the paired tests of all pairs of runs. If there are many runs, return the table of ranks."""
     if len(group.runs) > MOST_COMPARED:
         pairs = len(group.runs) * (len(group.runs) - 1) // 2
         return standings_table(rank_runs(group.runs, names=_names(group))) + part("listed_by_compare", pairs)
@@ -230,8 +230,8 @@ def _names(group: RunGroup) -> dict[str, str]:
 
 
 def page_of(title: str, *, template: str = "report.html", **values: Any) -> str:
-    """Return an HTML page in the house style. `values` are the variables of the template: usually `sections`, a list of
-    (id, heading, HTML), or else `shown`, a single block of HTML.
+    """Return an HTML page in the house style. `values` are the variables of the template. Most templates need
+    `sections`, a list of (id, heading, HTML); others need `shown`, a single block of HTML.
     """
     known: dict[str, Any] = {"back": "", "sections": (), "notes": (), "data": "", "shown": ""}
     return render("reporting", template, title=title, **(known | values))
@@ -250,7 +250,7 @@ def inlined(value: Any) -> str:
 
 
 def _saved_audit(bench: Benchmark) -> dict[str, Any] | None:
-    """Return the audit saved beside a benchmark, else one in the cache; None if there is neither."""
+    """Return the audit saved beside a benchmark, else one in the cache. Return None if there is neither."""
     if recorded := recorded_audit(bench):
         return recorded
     models = AttackerModels()
@@ -261,7 +261,7 @@ def _saved_audit(bench: Benchmark) -> dict[str, Any] | None:
 
 
 def standing_audit(bench: Benchmark, *, progress: Progress = silent) -> dict[str, Any]:
-    """Return an audit of a benchmark as a document. If there is a saved audit, it is used, so that a report gives the
+    """Return an audit of a benchmark as a document. A saved audit is used if there is one, so that a report gives the
     same verdict as `creperie audit`. Otherwise a quick audit, which loads no language model, is made and cached.
     """
     if saved := _saved_audit(bench):
@@ -272,8 +272,8 @@ def standing_audit(bench: Benchmark, *, progress: Progress = silent) -> dict[str
 
 
 def read_audits(files: Sequence[Path], groups: Sequence[RunGroup]) -> dict[str, dict[str, Any]]:
-    """Read audits from JSON files, and return them by the content hash of the benchmark. Raise a UsageError if no run
-    is on an audited benchmark.
+    """Read audits from JSON files, and return them by the content hash of the benchmark. Raise a UsageError if none of
+    their benchmarks has a run.
     """
     audits: dict[str, dict[str, Any]] = {}
     for file in files:
@@ -290,7 +290,7 @@ def read_audits(files: Sequence[Path], groups: Sequence[RunGroup]) -> dict[str, 
 def make_audits(
     groups: Sequence[RunGroup], *, progress: Progress = silent
 ) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """Return the audits of the groups' benchmarks by content hash, and notes that say why the other benchmarks have no
+    """Return the audits of the groups' benchmarks by content hash, and notes that say why other benchmarks have no
     audit. If there are many benchmarks, only saved audits are used.
     """
     documents: dict[str, dict[str, Any]] = {}
@@ -342,9 +342,9 @@ def report(
     opened from disk.
 
     If `out` is given, the page is also written to that file. `runs` are runs, their folders, or folders of runs.
-    `benches` are benchmarks in which to look for the runs' items, and `images` is the folder of their images. `audits`
-    are files written by `audit --json`. With None, the saved audit of each benchmark is used, or a quick audit is made;
-    an empty list means no audit.
+    `benches` are benchmarks that may contain the runs' items, and `images` is the folder of their images. `audits` are
+    files written by `audit --json`. With None, the saved audit of each benchmark is used, or a quick audit is made; an
+    empty list means no audit.
     """
     if isinstance(out, Run):
         raise UsageError(

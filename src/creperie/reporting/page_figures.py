@@ -24,12 +24,16 @@ SHARES = ("share", "captions", "foils", "balanced", "lower", "pooled", "precisio
 
 
 def page_figures(group: RunGroup) -> str:
-    """Return the figures of one benchmark as HTML; empty if matplotlib is not installed or there is nothing to draw."""
+    """Return the figures of one benchmark as HTML. The text is empty if matplotlib is not installed or there is nothing
+    to draw.
+    """
     return _shown(_figures(group), f"figure-{group.runs[0].hash[:8]}")
 
 
 def rank_figure(groups: Sequence[RunGroup]) -> str:
-    """Return a figure of how ranks change between tasks and benchmarks, as HTML; empty if there is nothing to draw."""
+    """Return a figure of how ranks change between tasks and benchmarks, as HTML. The text is empty if there is nothing
+    to draw.
+    """
     return _shown(_ranked(groups), "ranks")
 
 
@@ -41,7 +45,7 @@ def _shown(figures: Iterator[Drawn], prefix: str) -> str:
 
 
 def figure_html(name: str, figure: Figure, caption: str, heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Return HTML of a figure with its caption and downloads. `heads` and `rows` are the table of its data; `name` must
+    """Return HTML of a figure with its caption and downloads. `heads` and `rows` are the table of its data. `name` must
     be unique within the page.
     """
     from markupsafe import Markup

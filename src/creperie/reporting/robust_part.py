@@ -1,4 +1,6 @@
-"""The section of a page on how far a ranking of models depends on analysis choices, such as the rule for ties."""
+"""The section of a page on how far a ranking of models depends on choices of the analysis, such as the rule for
+ties.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def ranked_and_blind(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
-    """Return two lists: the runs to rank, all of which have the task that covers most items, and the paths of runs by
+    """Return two lists: the runs to rank, which all have the task that covers most items, and the paths of runs by
     blind models. The blind runs show which items can be solved without the images. If fewer than two models see the
     images, all runs are ranked and the second list is empty.
     """
@@ -28,8 +30,8 @@ def ranked_and_blind(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
 
 
 def robust_part(robustness: Robustness, names: Mapping[str, str]) -> Markup:
-    """Return HTML with the models' ranks under each analysis choice and the tests of pairs of models. `names` maps
-    models to labels.
+    """Return HTML with the models' ranks under each choice of the analysis, and the tests of pairs of models. `names`
+    maps models to labels.
     """
     rows = [
         [text(names.get(row.name, row.name), "name"), *(_ranked(row, k) for k in range(len(robustness.choices)))]

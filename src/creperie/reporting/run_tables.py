@@ -1,5 +1,5 @@
-"""Tables of the user's own runs, with any of model, benchmark, task and subset as rows and columns, in the formats of
-papers.
+"""Tables of the user's own runs in the formats of papers. Rows and columns can be any of model, benchmark, task and
+subset.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class TableValue:
         return self.task.text(self.value, digits)
 
     def span(self, digits: int) -> str:
-        """Return the interval as a string, empty if there is no interval."""
+        """Return the interval as a string. It is empty if there is no interval."""
         if math.isnan(self.low):
             return ""
         return f"[{self.task.text(self.low, digits)}, {self.task.text(self.high, digits)}]"
@@ -79,9 +79,10 @@ class RunTable:
     caption: str
 
     def best(self) -> set[tuple[Labels, Labels]]:
-        """Return the best cell of every column, or all cells that tie for it; none if the table has only one row.
+        """Return the best cell of every column, or all cells that tie for it. Return none if the table has only one
+        row.
 
-        A run that lacks more than 1 % of the items that another run has is never the best: its items may be easier.
+        A run that lacks more than 1 % of the items of another run is never the best: its items may be easier.
         """
         leaders: set[tuple[Labels, Labels]] = set()
         for column in self.columns if len(self.rows) > 1 else ():
@@ -104,8 +105,8 @@ class RunTable:
 
 
 def run_table(runs: Sequence[Run], choice: TableChoice) -> RunTable:
-    """Return the table of these runs. Raise a UsageError if the runs have several values of a dimension (model,
-    benchmark, task or subset) that is neither in the rows nor in the columns.
+    """Return the table of these runs. A dimension (model, benchmark, task or subset) that is neither in the rows nor in
+    the columns may have only one value; otherwise a UsageError is raised.
     """
     if not runs:
         raise UsageError("no run given", hint="name at least one run")
@@ -146,7 +147,9 @@ def run_table(runs: Sequence[Run], choice: TableChoice) -> RunTable:
 
 
 def _counts(cells: Mapping[tuple[Labels, Labels], TableValue]) -> str:
-    """Return the number of items behind the cells, as a phrase for the caption; a range if cells differ."""
+    """Return a phrase for the caption with the number of items that cells are based on. It gives a range if cells
+    differ.
+    """
     low, high = (pick(cell.n for cell in cells.values()) for pick in (min, max))
     return f"n = {low:,}" if low == high else f"n from {low:,} to {high:,}"
 
@@ -155,9 +158,7 @@ def _counts(cells: Mapping[tuple[Labels, Labels], TableValue]) -> str:
 
 
 def render_run_table(table: RunTable, form: str, wide: int = WIDE) -> str:
-    """Return the table as text, markdown, latex, csv or html. CSV, which is meant for programs, has one line per
-    cell.
-    """
+    """Return the table as text, markdown, latex, csv or html. CSV is meant for programs and has one line per cell."""
     if form == "csv":
         return _long_csv(table)
     heads = [*table.choice.rows, *(" ".join(column) for column in table.columns)]

@@ -1,4 +1,4 @@
-"""The section of a page on what the picture adds: runs compared with the same models' runs without the real images
+"""The section of a page on what the picture adds. Runs are compared with the same models' runs without the real images
 (blind twins).
 """
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 def sight_part(group: RunGroup, number: int) -> Markup:
-    """Return the section on the value of the pictures: what they add for each model, which items are solved without
-    them, and the results of blind twins. `number` is the benchmark's index in the item browser.
+    """Return the section on what the pictures add for each model, which items are solved without them, and the results
+    of blind twins. `number` is the benchmark's index in the item browser.
     """
     shown = []
     for content in dict.fromkeys(run.content for run in group.twins):
@@ -35,8 +35,8 @@ def sight_part(group: RunGroup, number: int) -> Markup:
 
 
 def _added(group: RunGroup, blind: RunGroup) -> tuple[Markup, list[tuple[str, list[str]]]]:
-    """Return two values: a table of what pictures add for each model, and named lists of the items that are solved by
-    text, by picture or by neither.
+    """Return two values: a table of what pictures add for each model, and named lists of items. The lists hold the
+    items that are solved by text, by picture or by neither.
     """
     twins = {run.model: run for run in blind.runs}
     seeing = {run.model: (run, label) for run, label in group.labelled if run.model in twins}

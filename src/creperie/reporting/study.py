@@ -30,8 +30,8 @@ from creperie.training import (
 
 
 def study_in(places: Sequence[str | Path]) -> Path | None:
-    """Return the study file in `places`, which may name the file or its folder; None if `places` are runs. Raise a
-    UsageError if anything else is named besides the study.
+    """Return the study file in `places`, which may name the file or its folder. Return None if `places` are runs. Raise
+    a UsageError if anything else is named besides the study.
     """
     files = [_study_file(Path(place)) for place in places]
     if len(files) > 1 and any(files):
@@ -50,7 +50,7 @@ def _study_file(place: Path) -> Path | None:
 
 
 def load_study(path: Path) -> TrainingStudy:
-    """Return the study in a file; raise a DataError if it cannot be shown as a page."""
+    """Return the study in a file. Raise a DataError if it cannot be shown as a page."""
     hint = "write one with `creperie train study`"
     try:
         study = read_study(read_json(path))
@@ -114,8 +114,8 @@ def _answer(study: TrainingStudy) -> str:
 
 
 def _by_arm(study: TrainingStudy) -> Iterable[tuple[str, list[tuple[str, float, str, bool]]]]:
-    """Yield each way of training (arm) with one tuple per test: (test, largest gain in this test, kind of foil with
-    this gain, whether the gain is large enough to be marked).
+    """Yield each arm (type of training foils) with one tuple per test: the test, the largest gain in it, the kind of
+    foil with this gain, and whether the gain is large enough to be marked.
     """
     for arm in study.done:
         best: dict[str, tuple[float, str, bool]] = {}

@@ -1,5 +1,5 @@
-"""Thumbnails for a page, with a limit on the size of each and on their total size, and the rule for which images a
-page may show.
+"""Thumbnails for a page, with limits on the size of each and on their total size. The rule for which images a page may
+show is here as well.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _QUALITY = 72
 class PictureRoots:
     """The folders from which a page may show images.
 
-    A benchmark says where its images are, and a downloaded benchmark could name private files. So an image is shown
-    only if it is in the benchmark's own folder, in a folder that the user opened, or in another folder that the user
-    named.
+    A benchmark says where its images are, and a downloaded benchmark could name private files. An image is therefore
+    shown only if it is in the benchmark's own folder, in a folder that the user opened, or in another folder that the
+    user named.
     """
 
     named: tuple[Path, ...]  #: by the user
@@ -46,11 +46,13 @@ class PictureRoots:
 
     @staticmethod
     def of(named: Sequence[str | Path], folders: Sequence[Path]) -> PictureRoots:
-        """Return the roots made of these folders and of the places that the user named (`named`)."""
+        """Return the roots made of `folders` and of the places that the user named (`named`)."""
         return PictureRoots(tuple(Path(path).resolve() for path in named), tuple(path.resolve() for path in folders))
 
     def hidden(self, bench: Benchmark) -> str:
-        """Return why the images of a benchmark are not shown; empty if they are, or if there are none."""
+        """Return why the images of a benchmark are not shown. The text is empty if they are shown, or if there are
+        none.
+        """
         if not bench.images.location or not isinstance(bench.source, Parquet):
             return ""
         own = [file.parent.parent.resolve() for file in bench.source.files[:1]]
@@ -59,7 +61,7 @@ class PictureRoots:
 
     def applied(self, bench: Benchmark) -> Benchmark:
         """Return the benchmark. If its own image folder does not exist, its images are read from the first of the
-        user's folders that has the benchmark's first image. If no folder has it, the benchmark is unchanged.
+        user's folders that has its first image. If no folder has it, the benchmark is unchanged.
         """
         if bench.images is not NO_IMAGES or not self.named:
             return bench
@@ -104,10 +106,8 @@ def thumbnails(
 
 
 def thumbnail(store: ImageStore, reference: str, edge: int) -> bytes:
-    """Return one image as WebP, with at most `edge` pixels on its longer side; raise an ImageError if it cannot be
-    read.
-
-    A link that leads out of the images folder is not followed.
+    """Return one image as WebP, with at most `edge` pixels on its longer side. Raise an ImageError if it cannot be
+    read. A link that leads out of the images folder is not followed.
     """
     picture = open_image(store, reference, data=picture_bytes(store, split_reference(reference)[0]))
     picture.thumbnail((edge, edge))
@@ -125,7 +125,7 @@ def _made(store: ImageStore, reference: str, edge: int) -> str | ImageError:
 
 def _edge(store: ImageStore, wanted: Sequence[str], budget: int) -> int:
     """Return the largest thumbnail size, in pixels of the longer side, at which all wanted images probably fit into
-    `budget` bytes. It is estimated from a sample of the images.
+    `budget` bytes. The size is estimated from a sample of the images.
     """
     sample = wanted[:: max(1, len(wanted) // _SAMPLED)][:_SAMPLED]
     for edge in EDGES:

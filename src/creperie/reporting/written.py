@@ -44,7 +44,7 @@ def render_rows(
     notes: Sequence[str] = (),
     wide: int = WIDE,
 ) -> str:
-    """Return rows as text, markdown, latex, csv or html; the first `left` columns hold words, the others numbers."""
+    """Return rows as text, markdown, latex, csv or html. The first `left` columns hold words, the others numbers."""
     if form not in TABLE_FORMS:
         raise unknown("format", form, TABLE_FORMS)
     cells = [[c if isinstance(c, TableCell) else TableCell(c) for c in row] for row in rows]
@@ -52,7 +52,7 @@ def render_rows(
 
 
 def _text(table: WrittenTable) -> str:
-    """Return the table as plain text. Long labels are wrapped; columns that do not fit on a line follow in further
+    """Return the table as plain text. Long labels are wrapped. Columns that do not fit on a line follow in further
     blocks.
     """
     wide = max(60, table.wide)

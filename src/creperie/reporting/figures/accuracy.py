@@ -67,13 +67,13 @@ def accuracy_by_subset(series: Sequence[Series], levels: Levels = NO_LEVELS, *, 
 
 
 def _with_count(subset: str, series: Sequence[Series]) -> str:
-    """Return the label of a subset: its name and number of items, or several numbers if models differ."""
+    """Return the label of a subset: its name and number of items. If models differ, there are several numbers."""
     counts = list(dict.fromkeys(one.counts[subset] for one in series if subset in one.counts))
     return f"{subset}  (n = {', '.join(counts)})" if counts else subset
 
 
 def _levels(axes: Axes, subsets: Sequence[str], levels: Levels) -> list[tuple[str, Any]]:
-    """Draw ticks at chance and diamonds at human accuracy; return (label, drawn marker) pairs for the legend."""
+    """Draw ticks at chance and diamonds at human accuracy. Return (label, drawn marker) pairs for the legend."""
     marks: list[tuple[str, Any]] = []
     styles: tuple[tuple[str, Mapping[str, float], dict[str, Any]], ...] = (
         ("chance", levels.chance, {"marker": "|", "markersize": 13, "markeredgewidth": 1.6, "color": SOFT}),

@@ -65,8 +65,8 @@ def grouped_bars(series: Sequence[Series], *, chance: Mapping[str, float] | None
 
 @styled
 def drops(rows: Sequence[tuple[str, float, float]], *, chance: float = math.nan, title: str = "") -> Figure:
-    """Return a figure with one line per model, from its accuracy with images (filled dot) to its accuracy with noise in
-    place of the images (hollow dot). `rows` are (model, accuracy with images, accuracy with noise).
+    """Return a figure with one line per model. The line goes from the accuracy with images (filled dot) to the accuracy
+    with noise in place of the images (hollow dot). `rows` are (model, accuracy with images, accuracy with noise).
     """
     figure, axes = new_axes(6.2, 1.2 + 0.3 * len(rows))
     marks: dict[str, Any] = {}
@@ -89,8 +89,8 @@ def drops(rows: Sequence[tuple[str, float, float]], *, chance: float = math.nan,
 
 @styled
 def counts(frequencies: Mapping[str, Mapping[str, float]], *, label: str, title: str = "") -> Figure:
-    """Return a bar chart of how often each word or category occurs in each set of captions. `frequencies` maps the
-    name of a set to the frequencies of its words or categories; `label` names the axis of frequencies.
+    """Return a bar chart of how often each word or category occurs in each set of captions. `frequencies` maps the name
+    of a set to the frequencies of its words or categories. `label` names the axis of frequencies.
     """
     names = list(dict.fromkeys(name for by in frequencies.values() for name in by))
     figure, axes = new_axes(6.2, 1.1 + (0.16 + 0.14 * len(frequencies)) * len(names))
@@ -119,8 +119,8 @@ NAMED = 5.0  #: dots beyond this many points are labelled
 
 @dataclass(frozen=True)
 class Gain:
-    """The gain in accuracy from training with foils instead of without, on one kind of foil in one test: percentage
-    points with an interval.
+    """A gain from training with foils, compared with training without foils. It is the gain in accuracy on one kind of
+    foil in one test, in percentage points with an interval.
     """
 
     test: str
@@ -132,8 +132,8 @@ class Gain:
 
 @styled
 def gains_by_arm(arms: Mapping[str, Sequence[Gain]], *, title: str = "", mark: float | None = None) -> Figure:
-    """Return a figure with one band per way of training (arm). In each band, every kind of foil has one dot per test,
-    at the gain over training without foils; each test has a row of its own. If `mark` is given, a dashed line is
+    """Return a figure with one band per arm (type of training foils). In each band, every kind of foil has one dot per
+    test, at the gain over training without foils. Each test has a row of its own. If `mark` is given, a dashed line is
     drawn at that gain.
     """
     tests = list(dict.fromkeys(gain.test for own in arms.values() for gain in own))
@@ -164,8 +164,8 @@ def gains_by_arm(arms: Mapping[str, Sequence[Gain]], *, title: str = "", mark: f
 
 
 def _names(gains: Sequence[Gain]) -> list[tuple[float, str]]:
-    """Return (position, text) pairs for labels. Kinds of foil whose dots are close share one label, to the right of all
-    their dots and intervals: the position is the largest upper end of their intervals.
+    """Return (position, text) pairs for labels. Kinds of foil whose dots are close share one label. The position is the
+    largest upper end of their intervals, to the right of all their dots.
 
     >>> _names([Gain("", "swap", 7, 6, 8), Gain("", "negate", 9, 8, 9.5), Gain("", "add", 30, 29, 31)])
     [(9.5, 'swap, negate'), (31, 'add')]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FigureOptions(AgainstOptions):
-    """The options of all figures; each figure reads only those that apply to it."""
+    """The options of all figures. Each figure reads only those that apply to it."""
 
     tasks: tuple[str, ...] = option((), "Tasks, comma-separated.", flags="--task -t")
     benches: tuple[str, ...] = option(

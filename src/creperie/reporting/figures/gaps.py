@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 @styled
 def gap_histograms(gaps: Mapping[str, Mapping[str, np.ndarray]], *, title: str = "", bins: int = 31) -> Figure:
-    """Return a figure with one panel per attacker and, in each panel, one histogram per set of items (such as the items
-    before refinement and those after it).
+    """Return a figure with one panel per attacker. Each panel has one histogram per set of items, such as the items
+    before and after refinement.
 
     `gaps` maps attacker and set to the gaps of the items. A gap is the attacker's score of the true caption minus that
     of the foil; above zero, it favours the true caption.
@@ -57,7 +57,7 @@ def gap_histograms(gaps: Mapping[str, Mapping[str, np.ndarray]], *, title: str =
 @styled
 def margin_histograms(margins: Mapping[str, np.ndarray], *, title: str = "", bins: int = 40) -> Figure:
     """Return a figure with one histogram of margins per model, stacked from top to bottom. Heights are percentages of
-    items; wrong answers lie left of zero.
+    items. Wrong answers lie left of zero.
     """
     figure = new_figure(6.2, 0.9 + 0.85 * len(margins))
     panels = figure.subplots(len(margins), 1, squeeze=False)[:, 0]
@@ -69,7 +69,7 @@ def margin_histograms(margins: Mapping[str, np.ndarray], *, title: str = "", bin
 
 
 def _margins(axes: Axes, name: str, known: np.ndarray, bins: int) -> None:
-    """Draw the histogram of one model: wrong and right answers in two colours, ties as a grey bar at zero."""
+    """Draw the histogram of one model. Wrong and right answers have two colours; ties are a grey bar at zero."""
     scale = float(np.quantile(np.abs(known), 0.995)) if len(known) else 1.0
     edges = np.linspace(-(scale or 1.0), scale or 1.0, bins + 1)
     width = float(edges[1] - edges[0])
@@ -99,10 +99,10 @@ def gap_plane(
     title: str = "",
 ) -> Figure:
     """Return a scatter plot of items: x and y are the gaps of two attackers, between −1 and 1. With the mask `kept`,
-    items that a refinement keeps and items that it leaves out have different marks.
+    the items that a refinement keeps have a different mark.
 
     Grid lines divide the plane into cells, `bins` on each side of zero (50 in the paper). Refinement keeps as many
-    items in a cell as in the cell that lies opposite, on the other side of both zero lines.
+    items in a cell as in the opposite cell, on the other side of both zero lines.
     """
     figure, axes = new_axes(4.8, 5.0)
     axes.set_xticks(np.arange(-bins, bins + 1) / bins, minor=True)
@@ -207,8 +207,8 @@ def boxes_by_subset(
 
 @styled
 def boxes_by_model(panels: Mapping[str, Mapping[str, Box]], *, label: str = "score", title: str = "") -> Figure:
-    """Return box plots with one panel per model, each with a scale of its own, and one box per kind of caption:
-    original and shuffled.
+    """Return box plots with one panel per model and one box per kind of caption (original and shuffled). Each panel has
+    its own scale.
     """
     figure = new_figure(1.0 + 2.5 * len(panels), 3.6)
     drawn = figure.subplots(1, len(panels), squeeze=False)[0]

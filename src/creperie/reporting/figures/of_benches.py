@@ -36,7 +36,7 @@ def gaps_of(bench: Benchmark, attackers: Sequence[str], options: FigureOptions) 
 
 def _attackers(options: FigureOptions) -> tuple[str, ...]:
     """Return the attackers that the options name. If they name none but give a model, return the attackers that use
-    this model. Otherwise return two attackers that need no model.
+    this model. Without a model, return two attackers that need none.
     """
     given = tuple(name for name in ("plausibility", "grammar") if getattr(options, name))
     return options.attackers or given or ("length-words", "surface")
@@ -154,8 +154,8 @@ FEWEST = 10  #: fewest captions of a topic, by BERTopic's defaults
 
 
 def topics_of(captions: Sequence[str], topics: int = TOPICS, seed: int = 0) -> dict[str, int]:
-    """Return the number of captions in each topic. Topics come from a non-negative factorisation of TF-IDF and are
-    named by their strongest words.
+    """Return the number of captions in each topic. Topics come from a non-negative factorisation of TF-IDF. Their names
+    are their strongest words.
 
     Raise a UsageError if no word except stop words occurs in two captions.
     """
@@ -179,9 +179,8 @@ def topics_of(captions: Sequence[str], topics: int = TOPICS, seed: int = 0) -> d
 
 
 def dense_topics(captions: Sequence[str], vectors: np.ndarray, topics: int = TOPICS, seed: int = 0) -> dict[str, int]:
-    """Return the number of captions in each of the largest topics, found by BERTopic's steps with its defaults: UMAP of
-    the vectors, HDBSCAN clusters, names by c-TF-IDF. Captions outside all clusters are left out.
-    """
+    """Return the number of captions in each of the largest topics. Captions outside all clusters are left out."""
+    # Topics are found by BERTopic's steps with its defaults: UMAP of the vectors, HDBSCAN clusters, names by c-TF-IDF.
     from sklearn.cluster import HDBSCAN
     from umap import UMAP
 
@@ -195,8 +194,8 @@ def dense_topics(captions: Sequence[str], vectors: np.ndarray, topics: int = TOP
 
 
 def class_words(groups: Sequence[Sequence[str]]) -> list[list[str]]:
-    """Return, for each group of captions, its most distinctive words by c-TF-IDF: a word's relative frequency in the
-    group times log(1 + words per group / occurrences of the word).
+    """Return the most distinctive words of each group of captions by c-TF-IDF. This is a word's relative frequency in
+    the group times log(1 + words per group / occurrences of the word).
 
     >>> class_words([["a cat sleeps", "a cat eats"], ["a train stops", "a train"]])[1]
     ['train', 'stops']
@@ -212,8 +211,8 @@ def class_words(groups: Sequence[Sequence[str]]) -> list[list[str]]:
 
 
 def draw_topics(sources: Sequence[str], options: FigureOptions) -> Figure:
-    """Return a bar chart of topics, found by BERTopic's steps if umap-learn and the encoder are installed, else by
-    `topics_of`.
+    """Return a bar chart of topics. They are found by BERTopic's steps if umap-learn and the encoder are installed,
+    else by `topics_of`.
     """
     (bench,) = _benches(sources, most=1)
     captions = [next(iter(item.positives), "") for item in bench]
@@ -227,8 +226,8 @@ def draw_topics(sources: Sequence[str], options: FigureOptions) -> Figure:
 
 
 def named_categories(captions: Sequence[Sequence[str]]) -> dict[str, int]:
-    """Return, for each super-category of COCO, the number of items whose captions name a thing of this category (or
-    stuff, such as grass). `captions` has one list of captions per item.
+    """Return, for each super-category of COCO, the number of items whose captions name a thing (or stuff, such as
+    grass) of this category. `captions` has one list of captions per item.
 
     >>> named_categories([["A dog on the grass."], ["Two dogs and a train."]])
     {'animal': 2, 'plant (stuff)': 1, 'vehicle': 1}
@@ -275,8 +274,8 @@ def categories_of(bench: Benchmark, annotations: Path) -> dict[str, int]:
 
 
 def draw_categories(sources: Sequence[str], options: FigureOptions) -> Figure:
-    """Return a bar chart of super-categories, from COCO's annotations if they are given, else from the words of true
-    captions.
+    """Return a bar chart of super-categories. They come from COCO's annotations if these are given, else from the words
+    of true captions.
     """
     (bench,) = _benches(sources, most=1)
     if options.against is None:

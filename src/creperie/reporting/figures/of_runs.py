@@ -34,8 +34,8 @@ MACRO = "macro"
 
 
 def series_of(group: RunGroup, name: str) -> tuple[list[Series], Levels]:
-    """Return (series, levels) for the task `name`: the accuracies of every model by subset, and the accuracies of
-    chance and of people by subset.
+    """Return (series, levels) for the task `name`. The series are the accuracies of every model by subset; the levels
+    are the accuracies of chance and of people by subset.
     """
     series: list[Series] = []
     chance: dict[str, float] = {}
@@ -162,7 +162,7 @@ def model_labels(runs: Sequence[Run]) -> list[str]:
 
 def _one_group(sources: Sequence[str], options: FigureOptions) -> tuple[RunGroup, str]:
     """Return (runs, task to draw). The task is the one chosen in the options, or else the task that most runs have.
-    Raise a UsageError if the runs are not all on one benchmark.
+    Raise a UsageError if the runs are on different benchmarks.
     """
     groups = gather_runs([load_run(Path(p)) for p in runs_in(sources)], benches=options.benches)
     if len(groups) > 1:

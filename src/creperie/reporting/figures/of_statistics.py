@@ -36,11 +36,10 @@ MAX_COLUMNS = 3
 
 @styled
 def interactions(fits: Sequence[Analysed], names: tuple[str, str], title: str = "") -> Figure:
-    """Return a figure of the estimated mean outcome for every combination of two factors, with one panel per fitted
+    """Return a figure of the estimated mean outcome for every combination of two factors. There is one panel per fitted
     model.
 
-    Bars are 95 % intervals. In the titles, n is the number of observations; an observation is, for example, one
-    model's answer to one caption.
+    Bars are 95 % intervals. In the titles, n is the number of observations, such as one model's answers to one caption.
     """
     shown = [fit for fit in fits if fit.cells]
     if not shown:
@@ -66,7 +65,7 @@ def interactions(fits: Sequence[Analysed], names: tuple[str, str], title: str = 
 
 
 def _panel(axis: Axes, one: Analysed, factor: str) -> dict[str, Any]:
-    """Draw the panel of one fit; return the legend's entries, from label to drawn marker."""
+    """Draw the panel of one fit. Return the legend's entries, from label to drawn marker."""
     levels = list(dict.fromkeys(c.x for c in one.cells))
     lines = list(dict.fromkeys(c.line for c in one.cells))
     marks: dict[str, Any] = {}

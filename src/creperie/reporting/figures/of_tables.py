@@ -56,7 +56,7 @@ def _printed(column: str) -> dict[str, float]:
 
 def draw_imagenet(sources: Sequence[str], options: FigureOptions) -> Figure:
     """Return a scatter plot of ImageNet accuracy against accuracy on SugarCrepe. It shows the models of SugarCrepe's
-    Table 6, and those models of the runs that have a published ImageNet accuracy.
+    Table 6, and models of the runs with a published ImageNet accuracy.
     """
     column = options.column or "average"
     points = dict(_printed(column))

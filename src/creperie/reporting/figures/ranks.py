@@ -90,8 +90,8 @@ CELLS = ((True, True), (True, False), (False, True), (False, False))
 
 @dataclass(frozen=True)
 class Confusion:
-    """Counts of items by (first task right, second task right), over the items that both tasks cover. A tie is not
-    right.
+    """Counts of items by (first task right, second task right). Only items that both tasks cover are counted. A tie is
+    not right.
     """
 
     tasks: tuple[str, str]
@@ -104,8 +104,9 @@ class Confusion:
 
 
 def confusion(first: np.ndarray, second: np.ndarray, tasks: tuple[str, str]) -> Confusion:
-    """Count the items by their outcomes on two tasks. An outcome is 1 (right), 0 (wrong), 2 (a tie, which counts as not
-    right) or −1 (no score; the item is left out). `tasks` are the names of the tasks.
+    """Count the items by their outcomes on two tasks. `tasks` are the names of the tasks.
+
+    An outcome is 1 (right), 0 (wrong), 2 (a tie, which counts as not right) or −1 (no score; the item is left out).
 
     >>> crossed = confusion(np.array([1, 1, 0, -1]), np.array([1, 0, 2, 1]), ("itt", "tot"))
     >>> crossed.counts[True, False], crossed.counts[False, False], crossed.n
@@ -123,8 +124,8 @@ def confusion(first: np.ndarray, second: np.ndarray, tasks: tuple[str, str]) -> 
 def confusion_squares(
     crossed: Confusion, examples: Mapping[tuple[bool, bool], Sequence[str]] | None = None, *, title: str = ""
 ) -> Figure:
-    """Return a figure with one square per combination of outcomes, darker for more items. `examples` are captions to
-    show in the squares.
+    """Return a figure with one square per combination of outcomes. Squares with more items are darker. `examples` are
+    captions to show in the squares.
     """
     captions = examples or {}
     figure, axes = new_axes(6.4 if captions else 3.4, 3.9 if captions else 3.1)

@@ -1,5 +1,5 @@
-"""One style for all figures. They are legible in grey and for the colour-blind, because shapes and hatches repeat what
-colours show.
+"""One style for all figures. Shapes and hatches repeat what colours show, so that figures are legible in grey and for
+the colour-blind.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def hatch(k: int) -> str:
 
 
 def percent_axis(axes: Axes, which: Literal["x", "y"] = "x", label: str = "accuracy, %") -> None:
-    """Label an axis in percent; its values are proportions from 0 to 1."""
+    """Label an axis in percent. Its values are proportions from 0 to 1."""
     axis = axes.xaxis if which == "x" else axes.yaxis
     axis.set_major_formatter(lambda value, _: f"{100 * value:.0f}")
     axis.set_label_text(label)
@@ -110,8 +110,8 @@ def heading(figure: Figure, title: str) -> None:
 
 
 def save_figure(figure: Figure, path: str | Path) -> Path:
-    """Write a figure to a file, in the format of the file's suffix, and return the path. The file appears only when
-    complete.
+    """Write a figure to a file, in the format of the file's suffix, and return the path. The file appears only when it
+    is complete.
     """
     if not hasattr(figure, "savefig"):
         what = f"`figure=` is of type {type(figure).__name__}, expected a figure of matplotlib"

@@ -1,4 +1,4 @@
-"""The studio's server: the pages about one folder, for everybody who has the link with the token."""
+"""The studio's server. It shows the pages about one folder to everybody who has the link with the token."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
 def make_studio(
     folder: str | Path, token: str = "", *, hosts: tuple[str, ...] = LOOPBACK, images: Sequence[str | Path] = ()
 ) -> FastAPI:
-    """Return the web application for a folder. Every request must carry the token, or the cookie that holds it.
+    """Return the web application for a folder. Every request must carry the token, or the cookie that contains it.
 
     `images` are folders outside this one whose images may be shown.
     """
@@ -101,8 +101,8 @@ def make_studio(
     @app.get("/report")
     @app.get("/share")
     def report(request: Request, run: str = "", bench: str = "") -> HTMLResponse:
-        """Send a self-contained page: at /share the audit of a benchmark, at /report the report on a run or on all runs
-        on a benchmark. The page has a content security policy of its own.
+        """Send a self-contained page: at /share the audit of a benchmark, at /report the report on one run, or on all
+        runs on a benchmark. The page has its own content security policy.
         """
         shared = request.url.path == "/share"
         page = studio.share(StudioQuery(request.query_params)) if shared else studio.report(run, bench)
@@ -113,7 +113,7 @@ def make_studio(
 
 
 def _add_pages(app: FastAPI, studio: Studio) -> None:
-    """Add the routes of pages and forms; a form responds with a page or a redirect."""
+    """Add the routes of pages and forms. A form responds with a page or a redirect."""
     shown: dict[str, Callable[[StudioQuery], str]] = {name: getattr(studio, name) for name in PAGES}
     sent: dict[str, Callable[[StudioQuery], str]] = {name: getattr(studio, f"post_{name}") for name in FORMS}
 
@@ -143,7 +143,9 @@ async def _sent(request: Request) -> bytes:
 
 
 def _explain_errors(app: FastAPI, studio: Studio) -> None:
-    """Show errors as pages that say what to do: mistakes in a request, files that changed meanwhile, and defects."""
+    """Show errors as pages that say what to do. These are mistakes in a request, files that changed meanwhile, and
+    defects.
+    """
 
     def page(title: str, words: str) -> str:
         with suppress(CreperieError, OSError):
@@ -168,14 +170,13 @@ def _explain_errors(app: FastAPI, studio: Studio) -> None:
 
 
 def _cookie(request: Request) -> str:
-    """Return the name of the cookie. It contains the port, because a browser shares cookies among all ports of
-    a host.
-    """
+    """Return the name of the cookie. It contains the port."""
+    # A browser shares cookies among all ports of a host.
     return f"creperie-studio-{request.url.port or 80}"
 
 
 def _refused(request: Request, token: str) -> Response | None:
-    """Return a response that refuses a request without the token, or a cross-site form; None if the request is
+    """Return a response that refuses a request without the token, or a cross-site form. Return None if the request is
     allowed.
     """
     given = request.query_params.get("token") if request.url.path == "/" else None
@@ -195,9 +196,8 @@ def _message(title: str, words: str) -> str:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a socket bound to an address, before the server starts. If `port` is 0, the system chooses a port, and the
-    caller can read it from the socket to print the link.
-    """
+    """Return a socket bound to an address, before the server starts. If `port` is 0, the system chooses a port."""
+    # The caller can then read the port from the socket to print the link.
     made = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

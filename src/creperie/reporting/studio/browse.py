@@ -59,7 +59,7 @@ class Browser:
         }
 
     def pictures(self, item: Item) -> list[str]:
-        """Return the addresses of an item's pictures; each is empty if pictures are not shown."""
+        """Return the addresses of an item's pictures. They are empty if pictures are not shown."""
         name = quote(self.wanted.name)
         return ["" if self.hidden else f"/picture?name={name}&image={quote(image)}" for image in item.images]
 
@@ -113,8 +113,8 @@ class Browser:
         }
 
     def _models(self, row: int) -> list[dict[str, Any]]:
-        """Return each model's answer to an item, and its confidence: the percentage of items on which the model's
-        margin is smaller in size than on this one.
+        """Return each model's answer to an item, and its confidence. The confidence is the percentage of items on which
+        the model's margin is smaller in size than on this one.
         """
         found = []
         for run, label in self.index.labelled(self.shelf):
@@ -145,7 +145,7 @@ def _right(answers: ItemAnswers, row: int) -> str:
 
 
 def _history(bench: Benchmark, item: Item) -> list[str]:
-    """Return the steps by which the benchmark was made; a step that changed this item says how."""
+    """Return the steps by which the benchmark was made. Steps that changed this item say how."""
     steps = []
     for step in bench.provenance:
         args: Mapping[str, Any] = step.args
@@ -157,8 +157,8 @@ def _history(bench: Benchmark, item: Item) -> list[str]:
 
 
 def searched(shelf: Shelf, words: str, index: Callable[[str], ItemIndex]) -> list[dict[str, Any]]:
-    """Return a record for each benchmark with matching items: its name, their number, the address that lists them,
-    and the first cards.
+    """Return a record for each benchmark with matching items. It has the benchmark's name, the number of these items,
+    an address that lists them, and the first cards.
     """
     found = []
     for name in shelf.readable()[0]:

@@ -23,8 +23,8 @@ SHOWN = 24  #: items
 def compared(
     shelf: Shelf, index: Callable[[str], ItemIndex], runs: Sequence[Run], query: StudioQuery
 ) -> dict[str, Any]:
-    """Return what the page about two runs shows. `show` in the query says which items are listed: those that only the
-    first run gets right (a), those that only the second does (b), or those that neither does (neither).
+    """Return what the page about two runs shows. `show` in the query selects the items to list: those that only the
+    first run gets right (a), only the second (b), or neither (neither).
     """
     labels = [shelf.board().label_of[run.name] for run in runs]
     shared = shared_tasks(*runs)
@@ -56,7 +56,9 @@ def compared(
 def _disagreements(
     shelf: Shelf, index: Callable[[str], ItemIndex], runs: Sequence[Run], query: StudioQuery, name: str
 ) -> dict[str, Any]:
-    """Return the items that only one of two runs gets right, or neither; none if the folder lacks their benchmark."""
+    """Return the items that only one of two runs gets right, or neither. Return none if the folder lacks their
+    benchmark.
+    """
     where = next((n for n, bench in shelf.readable()[0].items() if bench.hash == runs[0].hash), "")
     if not where:
         return {"kinds": [], "cards": [], "all": "", "count": 0}
@@ -73,7 +75,7 @@ def _disagreements(
     leads = [own.margins(run, name) for run in runs]
 
     def margins_on(row: int) -> str:
-        """Return the models' margins on an item as text; empty if the task has no margins."""
+        """Return the models' margins on an item as text. The text is empty if the task has no margins."""
         return ", ".join(f"{k} {signed(v[row])}" for k, v in zip(labels, leads) if v is not None and v[row] == v[row])
 
     show = query.get("show", "") if query.get("show") in kinds else "a"

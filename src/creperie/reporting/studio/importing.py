@@ -40,7 +40,7 @@ ROLES = {"positive": "true", "negative": "false", "subset": "subset", "image": "
 
 def import_table(form: Mapping[str, str], folder: Path) -> Benchmark:
     """Save a table (CSV, TSV or JSON lines) as a benchmark and return the benchmark. Columns that the user did not
-    choose in the form are recognised by their names.
+    choose are recognised by their names.
     """
     place = new_place(form, folder)
     with _table_file(form, place.name) as (file, kind):
@@ -53,9 +53,9 @@ def import_table(form: Mapping[str, str], folder: Path) -> Benchmark:
 
 
 def oddities(bench: Benchmark, pictures: bool) -> list[str]:
-    """Return what is odd about an imported benchmark: rows that were left out, and problems that `check` finds, each
-    with the number of rows concerned. If the user gave pictures (`pictures`) but no item has one, this comes first.
-    The pictures of a large benchmark are not opened.
+    """Return the oddities of an imported benchmark: rows that were left out, and problems that `check` finds, each with
+    the number of rows. With `pictures` (the user gave some), the first one may be that no item has a picture. The
+    pictures of a large benchmark are not opened.
     """
     found: dict[str, list[str]] = {}
     for one in check(bench, images=len(bench) <= MOST_OPENED and bench.images is not NO_IMAGES):
@@ -69,8 +69,8 @@ def oddities(bench: Benchmark, pictures: bool) -> list[str]:
 
 
 def preview(form: Mapping[str, str]) -> dict[str, Any]:
-    """Return what the preview of a table shows: its columns, what each is imported as, and the first rows. If the table
-    can be read but not imported, the preview also says why.
+    """Return the preview of a table: its columns, what each is imported as, and the first rows. If the table can be
+    read but not imported, the preview also says why.
     """
     shown: dict[str, Any] = {"columns": [], "rows": [], "problem": "", "odd": [], "cut": form.get("cut", "")}
     try:
@@ -91,7 +91,7 @@ def preview(form: Mapping[str, str]) -> dict[str, Any]:
 @contextmanager
 def _table_file(form: Mapping[str, str], name: str) -> Iterator[tuple[Path, str]]:
     """Write the table that was sent with the form to a temporary file, and yield (path of the file, kind of table).
-    Error messages speak of the file that the user chose, or of the pasted table, and of the fields of the form.
+    Error messages name the file that the user chose (or the pasted table) and the fields of the form.
     """
     table = form.get("table", "").lstrip("\ufeff")
     heading = table.partition("\n")[0]
@@ -122,7 +122,7 @@ def _roles(form: Mapping[str, str]) -> Roles:
 
 
 def keep_picture(folder: Path, name: str, path: str, data: bytes) -> None:
-    """Store a picture from a dropped folder in `NAME-pictures`, for the benchmark that is imported next."""
+    """Store a picture from a dropped folder in `NAME-pictures`. The benchmark that is imported next will use it."""
     place = new_place({"name": name}, folder)
     parts = PurePosixPath(path).parts
     if not parts or any(part.startswith((".", "/")) or "\0" in part or "\\" in part for part in parts):

@@ -1,4 +1,4 @@
-"""The items of a benchmark in the studio: filtered on the server, and changed by saving a new version."""
+"""The items of a benchmark in the studio. They are filtered on the server, and changed by saving a new version."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class ItemFilter:
         return ItemFilter(**{f.name: query.get(f.name, "") for f in fields(ItemFilter)})
 
     def address(self, page: str = "/items", **more: Any) -> str:
-        """Return the address of `page` with this filter as its query; `more` replaces some of its values."""
+        """Return the address of `page` with this filter as its query. `more` replaces some of its values."""
         return f"{page}?{urlencode({k: v for k, v in {**asdict(self), **more}.items() if v != ''})}"
 
 
@@ -64,8 +64,8 @@ class ItemAnswers:
 
 
 class ItemIndex:
-    """The items of one benchmark, with cached answers of quick attackers (those that need about a second for 100,000
-    items).
+    """The items of one benchmark, with cached answers of quick attackers. These need about a second for 100,000
+    items.
     """
 
     def __init__(self, bench: Benchmark) -> None:
@@ -91,12 +91,12 @@ class ItemIndex:
         return pc.utf8_lower(self.bench.column("id").combine_chunks())
 
     def prepare(self) -> None:
-        """Start to compute in the background what quick attackers prefer, so that their filters respond at once."""
+        """Start to compute the answers of quick attackers in the background, so that their filters respond at once."""
         threading.Thread(target=lambda: [self.wins(attacker) for attacker in QUICK], daemon=True).start()
 
     def tags(self) -> list[str]:
-        """Return the filters by tag that the page offers, each as a string `name=value`. Tags with more than 20
-        different values are left out.
+        """Return the filters by tag that the page offers, as strings `name=value`. Tags with more than 20 different
+        values are left out.
         """
         listed = []
         for name in (n for n in self.bench.columns if n.startswith(TAG_PREFIX)):
@@ -155,8 +155,8 @@ class ItemIndex:
         return np.flatnonzero(keep)
 
     def shown(self, shelf: Shelf, named: str = "") -> dict[str, np.ndarray]:
-        """Return, for each value of `ItemFilter.show`, a mask of the items that it selects. The values that compare
-        models are left out if no item has answers of several models.
+        """Return, for each value of `ItemFilter.show`, a mask of the items that it selects. Values that compare models
+        are left out unless several models answered some item.
         """
         answers = self.answers(shelf, named)
         wrong = answers.right < answers.asked
@@ -170,8 +170,8 @@ class ItemIndex:
         return {**(several if answers.asked.max(initial=0) > 1 else {}), "people": apart}
 
     def _matching(self, term: SearchTerm, wanted: ItemFilter, shelf: Shelf) -> np.ndarray:
-        """Return which items satisfy one condition of a search. A leading minus, which negates it, is left to the
-        caller.
+        """Return which items satisfy one condition of a search. A leading minus is ignored here: the caller negates the
+        result.
         """
         if term.key == "subset":
             names = pc.utf8_lower(self.bench.column("subset"))
@@ -188,7 +188,7 @@ class ItemIndex:
         return self._found[key]
 
     def labelled(self, shelf: Shelf) -> list[tuple[Run, str]]:
-        """Return the runs on these items with their labels. Runs that saw noise or other images are left out if
+        """Return the runs on these items with their labels. Runs on other images, such as noise, are left out if
         another run saw the real ones.
         """
         board = shelf.board()
@@ -209,14 +209,14 @@ class ItemIndex:
         return self._outcomes[key]
 
     def margins(self, run: Run, name: str) -> np.ndarray | None:
-        """Return a run's margins on a task, in the order of the benchmark's items; None if the task has none."""
+        """Return a run's margins on a task, in the order of the benchmark's items. Return None if the task has none."""
         if not task(name).has_margins:
             return None
         return margins(task(name), run.layout, run.scores(task(name).needs))[self.rows_in(run)]
 
     def rows_in(self, run: Run) -> np.ndarray | slice:
-        """Return, for each item of the benchmark, the number of its row in the run; a slice over all rows if both have
-        the items in the same order.
+        """Return the row number in the run of each item of the benchmark. If both have the items in the same order,
+        return a slice over all rows.
         """
         ids = run.table.column("id")
         if ids.equals(self.bench.column("id")) and run.table.column("subset").equals(self.bench.column("subset")):
@@ -227,7 +227,7 @@ class ItemIndex:
 
     def answers(self, shelf: Shelf, named: str = "", *, people: bool = False) -> ItemAnswers:
         """Return how many models answered each item on the task `named`, and how many of them are right. With `people`,
-        people are counted instead of models.
+        count people instead of models.
         """
         runs = [run for run, _ in self.labelled(shelf) if run.model.startswith(HUMAN) is people]
         runs = [run for run in runs if not run.model.endswith(COMBINED)]
@@ -252,7 +252,7 @@ def tasks_by_item(run: RunHeader) -> list[str]:
 
 
 def shared_tasks(first: RunHeader, second: RunHeader) -> list[str]:
-    """Return the tasks on which two runs can be compared item by item; none if their benchmarks differ."""
+    """Return the tasks on which two runs can be compared item by item. There are none if their benchmarks differ."""
     own = tasks_by_item(second) if first.hash == second.hash else []
     return [name for name in tasks_by_item(first) if name in own]
 
@@ -263,9 +263,9 @@ def signed(margin: float) -> str:
 
 
 def card_of(item: Item) -> list[tuple[bool, str, str, str]]:
-    """Return (whether it is true, text, other caption, note) for each caption of an item. The card marks the words in
-    which a caption differs from the other caption. If the item has several pictures, the note says which ones the
-    caption is true of.
+    """Return (true or not, text, other caption, note) for each caption of an item. The card marks the words in which a
+    caption differs from the other caption. If the item has several pictures, the note names those that the caption is
+    true of.
     """
     truths = [any(row[k] for row in item.match) for k in range(len(item.captions))]
     several = len(item.match) > 1
@@ -280,9 +280,9 @@ def card_of(item: Item) -> list[tuple[bool, str, str, str]]:
 
 
 def new_version(shelf: Shelf, name: str, item: Item, change: Mapping[str, str]) -> Path:
-    """Save the benchmark without the item, or with the item's captions or comment changed; return the new folder.
+    """Save the benchmark without the item, or with the item's captions or comment changed. Return the new folder.
 
-    The benchmark itself stays as it is, and the new version records the change in its provenance.
+    The benchmark itself does not change. The new version records the change in its provenance.
     """
     bench = shelf.bench(name)
     if change["action"] not in ("exclude", "correct"):

@@ -1,6 +1,4 @@
-"""Background jobs of the studio: audits and refinements, which take too long for a request. They run one after the
-other.
-"""
+"""Background jobs of the studio: audits and refinements, which take too long for a request. They run one at a time."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ from creperie.refining import refine, write_refined
 
 
 class JobCancelledError(CreperieError):
-    """Raised inside a job, at its next step, if the user has cancelled it."""
+    """Raised inside a job, at its next step, if the user has cancelled the job."""
 
 
 @dataclass
@@ -47,7 +45,7 @@ class StudioJob:
 
     @property
     def left(self) -> str:
-        """The estimated time until the current step ends, in words; empty if it cannot be estimated."""
+        """The estimated time until the current step ends, in words. The text is empty if it cannot be estimated."""
         if not self.done or not self.total or self.ended:
             return ""
         seconds = (time.monotonic() - self.begun) * (self.total - self.done) / self.done
@@ -75,14 +73,14 @@ class StudioJob:
             self.state = "cancelled" if self.state == "waiting" else "cancelling"
 
     def look(self) -> None:
-        """Check whether the job was cancelled; if so, raise a JobCancelledError."""
+        """Raise a JobCancelledError if the job was cancelled."""
         if self.state in ("cancelling", "cancelled"):
             raise JobCancelledError("cancelled")
 
     @contextmanager
     def progress(self, label: str, total: int | None, unit: str) -> Iterator[Advance]:
-        """Store the progress of the current step, which the job's page shows. This method can be passed wherever a
-        `Progress` is expected.
+        """Store the progress of the current step, which the job's page shows. This method can be used as a
+        `Progress`.
         """
         self.step, self.total, self.done, self.begun = label, total or 0, 0, time.monotonic()
 
@@ -95,7 +93,9 @@ class StudioJob:
 
 
 class JobQueue:
-    """The jobs of a studio, newest first. Only one runs at a time, because two at once would take longer in total."""
+    """The jobs of a studio, newest first. Only one runs at a time."""
+
+    # Two at once would take longer in total.
 
     def __init__(self) -> None:
         self.jobs: list[StudioJob] = []
@@ -108,7 +108,7 @@ class JobQueue:
             self._waiting.get().run()
 
     def add(self, job: StudioJob) -> StudioJob:
-        """Add a job and return it; raise a UsageError if another job on the same benchmark has not ended."""
+        """Add a job and return it. Raise a UsageError if another job on the same benchmark has not ended."""
         with self._lock:
             if (other := self.of(job.name)) and not other.ended:
                 raise UsageError(f"{other.what} has not ended", hint="wait for it, or cancel it under Jobs")
@@ -148,8 +148,8 @@ def audit_job(name: str, place: Path, attackers: Sequence[str], link: str) -> St
 
 
 def refine_job(name: str, place: Path, out: Path, attackers: Sequence[str], link: str, *, repair: bool) -> StudioJob:
-    """Return a job that keeps the largest part of a benchmark on which the attackers are at chance, and then audits
-    both this part and the whole benchmark with the same attackers.
+    """Return a job that refines and audits a benchmark. It keeps the largest part on which the attackers are at chance,
+    then audits this part and the whole benchmark with the same attackers.
 
     With `repair`, the captions of every item are first brought into one style (case, spaces, punctuation). `link` is
     the address that is shown when the job is done.

@@ -1,4 +1,4 @@
-"""New benchmarks in the studio: from foils that a person accepted, made from pasted captions."""
+"""New benchmarks in the studio. Their foils are made from pasted captions and accepted by a person."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ _FLAGS = re.compile(r" \(--[^)]*\)")  #: options of the command line in a reason
 
 @dataclass(frozen=True)
 class Proposed:
-    """A candidate (a foil or a second true caption) as the page shows it. `reason` says why the checks rejected it;
-    it is empty if they did not.
+    """A candidate (a foil or a second true caption) as the page shows it. `reason` says why the checks rejected it; it
+    is empty if they accepted it.
     """
 
     source: int
@@ -49,8 +49,8 @@ class Proposed:
 
     @property
     def spare(self) -> bool:
-        """True if this candidate was rejected only because its caption already has another foil or second true
-        caption. The user may still accept it.
+        """True if this candidate was rejected only because its caption already has another foil or second true caption.
+        The user may still accept it.
         """
         return self.reason == NOT_CHOSEN
 
@@ -61,7 +61,7 @@ class Proposed:
 
 
 def propose(captions: Sequence[str], makers: Sequence[str]) -> tuple[list[Proposed], list[str], dict[int, str]]:
-    """Return three things: the candidates of all makers for these captions; a note for each maker that could not run;
+    """Return three things: the candidates of all makers for these captions, a note for each maker that could not run,
     and the reasons why captions have no candidate, by the index of the caption.
     """
     if not captions:
@@ -79,9 +79,8 @@ def propose(captions: Sequence[str], makers: Sequence[str]) -> tuple[list[Propos
 
 
 def _second_leaks(kept: Sequence[Proposed]) -> dict[str, str]:
-    """Return the leaks of second true captions: by kind, the cue by which these can be told from the foils of the
-    same source captions. If no kind leaks by itself but all of them together do, every kind gets the cue that they
-    have in common.
+    """Return the leaks of second true captions, by kind. A leak is the cue that distinguishes them from the foils of
+    the same source captions. If no kind leaks by itself but all together do, every kind gets their common cue.
     """
     foils: dict[int, list[Proposed]] = {}
     for p in kept:
@@ -95,9 +94,9 @@ def _second_leaks(kept: Sequence[Proposed]) -> dict[str, str]:
 
 
 def _once(proposed: Sequence[Proposed]) -> list[Proposed]:
-    """Return the candidates, with a reason for rejection added to those that repeat another. Of the candidates for a
-    caption that have the same words, only one stays usable. Of the second true captions for a caption, one stays as
-    it is and the others become spare, because an item has only one.
+    """Return the candidates, with a reason for rejection added to duplicates. Only one of a caption's candidates with
+    the same words stays usable. All second true captions of a caption but one become spare, because an item has only
+    one.
     """
     kept: dict[tuple[int, str], Proposed] = {}
     first: dict[int, Proposed] = {}
@@ -113,8 +112,8 @@ def _once(proposed: Sequence[Proposed]) -> list[Proposed]:
 
 
 def _candidates(captions: Sequence[str], makers: Sequence[str]) -> tuple[list[Proposed], list[str], dict[int, str]]:
-    """Return the same as `propose`, with candidates that were checked one by one, but neither compared with each other
-    nor audited.
+    """Return the same as `propose`. The candidates were checked one by one, but neither compared with each other nor
+    audited.
     """
     proposed: list[Proposed] = []
     notes = []
@@ -134,10 +133,10 @@ def _candidates(captions: Sequence[str], makers: Sequence[str]) -> tuple[list[Pr
 
 
 def verdict(form: Mapping[str, str]) -> dict[str, Any]:
-    """Return four texts for the page: how many foils and second true captions are accepted; how many other second
-    captions are left out (a caption takes only one, and only together with a foil); the verdict of a blind audit; and
-    a sentence that explains the verdict.
+    """Return four texts for the page: how many foils and second true captions are accepted, how many other second
+    captions are left out, the verdict of a blind audit, and a sentence that explains the verdict.
     """
+    # A caption takes only one second caption, and only together with a foil.
     items = _accepted(form)
     document = _judged(items)
     ticked = sum(form[f"role-{key[5:]}"] == "positive" for key in form if key.startswith("keep-"))
@@ -151,7 +150,7 @@ def verdict(form: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _judged(items: Sequence[Item]) -> dict[str, Any] | None:
-    """Return the quick audit of these items; None if there are no items."""
+    """Return the quick audit of these items. Return None if there are no items."""
     if not items:
         return None
     unique = [replace(item, id=str(k)) for k, item in enumerate(items)]
@@ -194,8 +193,8 @@ def _accepted(form: Mapping[str, str]) -> list[Item]:
 
 
 def _items(sources: Mapping[str, str], chosen: Sequence[tuple[str, ...]]) -> list[Item]:
-    """Return one item per foil in `chosen`, with its source caption and the second true caption that was accepted for
-    this source. The elements of `chosen` are (key, key of the source, role, kind, text); the role tells foils from
+    """Return one item per foil in `chosen`, with its source caption and the second true caption accepted for this
+    source. The elements of `chosen` are (key, key of the source, role, kind, text); the role distinguishes foils from
     second captions.
     """
     positives: dict[str, str] = {}
@@ -211,7 +210,7 @@ def _items(sources: Mapping[str, str], chosen: Sequence[tuple[str, ...]]) -> lis
 
 
 def new_place(form: Mapping[str, str], folder: Path) -> Path:
-    """Return the folder for a new benchmark; raise a UsageError if the name is taken or leads outside the studio's
+    """Return the folder for a new benchmark. Raise a UsageError if the name is taken or leads outside the studio's
     folder.
     """
     name = form.get("name", "").strip()

@@ -55,9 +55,7 @@ def _strongest(audit: Mapping[str, Any]) -> str:
 
 
 def last_runs(board: Board) -> list[dict[str, Any]]:
-    """Return the latest runs, each with the first of its results over all items. Runs without such a result are left
-    out.
-    """
+    """Return the latest runs, each with its first result over all items. Runs without such a result are left out."""
     latest = sorted(board.entries, key=lambda entry: str(entry.document["created"]), reverse=True)[:LAST]
     rows = []
     for entry in latest:
@@ -103,8 +101,8 @@ def _subset(cell: Mapping[str, Any]) -> str:
 
 
 def choices(name: str, document: Mapping[str, Any]) -> dict[str, list[tuple[str, float, str]]]:
-    """Return the leaks of an audit by what the attacker chooses, such as "the shorter caption". Each choice has a list
-    of (subset, accuracy, address of the items).
+    """Return the leaks of an audit by the attacker's choice, such as "the shorter caption". Each choice has a list of
+    (subset, accuracy, address of the items).
     """
     found: dict[str, list[tuple[str, float, str]]] = {}
     for leak in leaking_cells(document):
@@ -115,8 +113,8 @@ def choices(name: str, document: Mapping[str, Any]) -> dict[str, list[tuple[str,
 
 
 def cues(name: str, document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return words that only true captions or only false captions have, at most three per subset, each with an
-    example.
+    """Return words that only true captions or only false captions have. There are at most three per subset, each with
+    an example.
     """
     found = []
     for judged in document["subsets"]:

@@ -108,8 +108,8 @@ class Studio:
         return self._indexes[name][1]
 
     def items(self, query: StudioQuery) -> str:
-        """Show the items that match a filter. With `from` in the query, return only the next cards; with `part`, only
-        the open item.
+        """Show the items that match a filter. `from` in the query asks for further items from that position; only their
+        cards are returned. `part` asks for the opened item alone.
         """
         wanted, start = ItemFilter.of(query), query.number("from")
         index = self._index(wanted.name)
@@ -148,8 +148,8 @@ class Studio:
         )
 
     def _hidden(self, browser: Browser) -> str:
-        """Return what the user can do to make a benchmark's pictures visible: a command if their folder is known, else
-        advice in words. The result is empty if the pictures are visible or there are none.
+        """Return what the user can do to make a benchmark's pictures visible. This is a command if their folder is
+        known, else advice in words. The text is empty if the pictures are visible or there are none.
         """
         if not browser.hidden or not len(browser.bench.ragged("images")[1]):
             return ""
@@ -314,8 +314,8 @@ class Studio:
     # -- runs --------------------------------------------------------------------------------------------------------
 
     def runs(self, query: StudioQuery) -> str:
-        """Show the leaderboard of all runs. If the query has the `version` that the browser shows, return only the
-        tables, or nothing if this version is still current.
+        """Show the leaderboard of all runs. The query may have the `version` that the browser shows. In that case only
+        the tables are returned, or nothing if the version is still current.
         """
         board = self.shelf.board()
         if query.get("version") == board.version:
@@ -356,8 +356,8 @@ class Studio:
         ]
 
     def _pairs(self) -> list[tuple[LeaderboardEntry, LeaderboardEntry]]:
-        """Return pairs of comparable runs: first pairs on the same images, then pairs on the same replaced images, then
-        pairs on different images; among these, the best models on the task that covers most items come first.
+        """Return pairs of comparable runs. Pairs on the same images come first, then pairs on the same replaced images,
+        then other pairs. Among these, the best models on the task that covers most items come first.
         """
         pairs = [(a, b) for a, b in combinations(self.shelf.board().entries, 2) if shared_tasks(a, b)]
         return sorted(pairs, key=_usefulness)
@@ -433,7 +433,7 @@ class Studio:
         return self._page("studies", "Studies", **self.people.shown(self.shelf))
 
     def post_studies(self, form: StudioQuery) -> str:
-        """Create a study on a benchmark and invite people; the links are shown once."""
+        """Create a study on a benchmark and invite people. The links are shown once."""
         return self._page("studies", "Studies", **self.people.started(self.shelf, form))
 
     def message(self, title: str, words: str) -> str:
@@ -446,8 +446,8 @@ class Studio:
         return render("reporting", f"studio/{page}.html", **{**lines, **values, **shown})
 
     def _rail(self) -> list[tuple[str, str, str, int]]:
-        """Return the links at the side of the page, each as (address, symbol, name, count). `count` is the number
-        of entries on the linked page, such as running jobs.
+        """Return the links at the side of the page, each as (address, symbol, name, count). `count` is the number of
+        entries on the linked page, such as running jobs.
         """
         names = self.shelf.benches()
         return [
@@ -462,7 +462,7 @@ class Studio:
 
 
 def _usefulness(pair: tuple[LeaderboardEntry, LeaderboardEntry]) -> tuple[bool, str, bool, int, float]:
-    """Return the sort key of a pair of runs: the more useful their comparison, the smaller."""
+    """Return the sort key of a pair of runs. A more useful comparison has a smaller key."""
     a, b = pair
     name = next(name for name in tasks_by_coverage(pair) if name in shared_tasks(a, b))
     results = [entry.result(name) or {} for entry in pair]

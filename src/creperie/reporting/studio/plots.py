@@ -50,8 +50,8 @@ def plot_axes(board: Board) -> dict[str, PlotAxis]:
 
 def _places(board: Board, entry: LeaderboardEntry, result: dict[str, Any]) -> Iterator[tuple[PlotAxis, str]]:
     """Yield (axis, name of the dot) for a result. A result over all items is a dot named after its model, on the axis
-    of a benchmark and task. A result on a subset is a dot named after the subset, on the axis of a model. Nothing is
-    yielded for a macro average.
+    of a benchmark and task. A result on a subset is a dot named after the subset, on the axis of a model. A macro
+    average yields nothing.
     """
     name, model = result["task"], board.model_names[entry.model]
     where = f"{board.bench_name(entry)}, {name}" + " without the image" * bool(entry.blinded)
@@ -62,8 +62,8 @@ def _places(board: Board, entry: LeaderboardEntry, result: dict[str, Any]) -> It
 
 
 def chosen_axes(axes: dict[str, PlotAxis], query: StudioQuery) -> list[PlotAxis]:
-    """Return the two axes that the query names. If it names none, return two axes that have dots in common, preferably
-    on the same benchmark and on many items. Return an empty list if there are no two such axes.
+    """Return the two axes that the query names. If it names none, return two axes with common dots, preferably on the
+    same benchmark and on many items. Return an empty list if there are no such axes.
     """
     if query.get("x") or query.get("y"):
         for key in (query["x"], query["y"]):
@@ -80,7 +80,7 @@ def _shared(x: PlotAxis, y: PlotAxis) -> list[str]:
 
 
 def scatter_of(x: PlotAxis, y: PlotAxis) -> dict[str, Any]:
-    """Return what a scatter plot of two axes shows; raise a UsageError if fewer than two dots have a value on both
+    """Return the data of a scatter plot of two axes. Raise a UsageError if fewer than two dots have a value on both
     axes.
 
     Both axes have the same scale, so that dots on the diagonal have equal values.

@@ -14,7 +14,9 @@ class StudioQuery(dict[str, str]):
         raise UsageError(f"the request lacks {name!r}", hint="open the page again and use its buttons")
 
     def number(self, name: str) -> int:
-        """Return a value as an integer; 0 if the value is missing. Raise a UsageError if it is not a whole number."""
+        """Return a value as an integer. Return 0 if the value is missing. Raise a UsageError if it is not a whole
+        number.
+        """
         text = self.get(name) or "0"
         if not (text.isascii() and text.isdigit() and len(text) < 10):
             raise UsageError(

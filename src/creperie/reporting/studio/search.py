@@ -20,7 +20,7 @@ _SIGNS = re.compile(r"-+|-?(?:subset|model):", re.IGNORECASE)  #: signs without 
 
 @dataclass(frozen=True)
 class SearchTerm:
-    """One condition of a search. A word matches the beginnings of words; a phrase in quotes matches only whole
+    """One condition of a search. A word matches the beginnings of words. A phrase in quotes matches only whole
     words.
     """
 
@@ -37,7 +37,8 @@ class SearchTerm:
         return start + re.escape(self.text) + (r"(?:$|[^\pL\pN])" if self.whole and last else "")
 
     def found(self, texts: pa.Array) -> np.ndarray:
-        """Return which of these lower-case texts match. For speed, a substring test precedes the regular expression."""
+        """Return which of these lower-case texts match."""
+        # For speed, a substring test precedes the regular expression.
         hits = np.array(pc.match_substring(texts, self.text).to_numpy(zero_copy_only=False), dtype=bool)
         rows = np.flatnonzero(hits)
         hits[rows] = pc.match_substring_regex(texts.take(pa.array(rows)), self.pattern).to_numpy(zero_copy_only=False)
@@ -45,7 +46,7 @@ class SearchTerm:
 
 
 def search_terms(text: str) -> list[SearchTerm]:
-    """Return the conditions in a search field; all of them must hold. Signs without a word, such as a lone minus, are
+    """Return the conditions in a search field. All of them must hold. Signs without a word, such as a lone minus, are
     left out.
 
     >>> [(t.key, t.text, t.without) for t in search_terms('zebra -"a lion" subset:swap')]
@@ -61,7 +62,7 @@ def search_terms(text: str) -> list[SearchTerm]:
 
 def named_by(terms: Sequence[SearchTerm], names: Mapping[str, str]) -> dict[str, str]:
     """Return the entries of `names` whose name satisfies all conditions. Conditions on subsets or models are never
-    satisfied, and nothing is returned if every condition begins with a minus.
+    satisfied. If every condition begins with a minus, nothing is returned.
 
     >>> named_by(search_terms("CLIP -large"), {"clip-base": "/1", "clip-large": "/2"})
     {'clip-base': '/1'}

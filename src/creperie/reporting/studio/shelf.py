@@ -35,7 +35,7 @@ class Shelf:
         self._writing = threading.Lock()
 
     def benches(self) -> dict[str, Path]:
-        """Return the folders of all benchmarks by name; the name is the path within the studio's folder."""
+        """Return the folders of all benchmarks by name. The name is the path within the studio's folder."""
         return dict(sorted((path.relative_to(self.folder).as_posix(), path) for path in self._bench_folders()))
 
     def _bench_folders(self) -> Iterator[Path]:
@@ -54,8 +54,8 @@ class Shelf:
         return path
 
     def readable(self) -> tuple[dict[str, Benchmark], dict[str, str]]:
-        """Return the readable benchmarks by name, and the reasons why others cannot be read: they are damaged, or have
-        just been removed.
+        """Return the readable benchmarks by name, and the reasons why others cannot be read. They may be damaged, or
+        have just been removed.
         """
         benches: dict[str, Benchmark] = {}
         damaged: dict[str, str] = {}
@@ -72,7 +72,7 @@ class Shelf:
         return Path(path or "").relative_to(self.folder).as_posix()
 
     def bench(self, name: str) -> Benchmark:
-        """Return a benchmark, read again if its manifest changed."""
+        """Return a benchmark. It is read again if its manifest changed."""
         return self._bench(self.place(name))
 
     def _bench(self, place: Path) -> Benchmark:
@@ -87,7 +87,7 @@ class Shelf:
         return self.opened(entry)
 
     def opened(self, entry: LeaderboardEntry) -> Run:
-        """Return the run of an entry, read again if it changed."""
+        """Return the run of an entry. It is read again if it changed."""
         opened: Run = self._open(entry.path / RUN_FILE, lambda: load_run(entry.path))
         return opened
 
@@ -110,11 +110,10 @@ class Shelf:
 
     @contextmanager
     def new(self, name: str, ending: str) -> Iterator[Path]:
-        """Yield an unused folder for a benchmark derived from the benchmark `name`: `name-ending`, with a number if
-        that is taken.
-
-        Only one such folder is open at a time, so that two simultaneous requests write two folders.
+        """Yield an unused folder for a benchmark derived from the benchmark `name`. It is called `name-ending`, with a
+        number added if that is taken.
         """
+        # Only one such folder is open at a time, so that two simultaneous requests write two folders.
         with self._writing:
             stem = f"{name.partition(f'-{ending}')[0]}-{ending}"
             numbered = (self.folder / f"{stem}-{number}" for number in range(2, 10_000))

@@ -1,4 +1,4 @@
-"""The studies with people that the studio lists and starts; their own pages are served by `creperie annotate serve`."""
+"""The studies with people that the studio lists and starts. Their own pages are served by `creperie annotate serve`."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 class StudyList:
-    """The studies in the database that `$CREPERIE_PEOPLE_DB` names or, without this variable, in the database in the
+    """The studies in the database that `$CREPERIE_PEOPLE_DB` names. Without this variable, it is the database in the
     studio's folder.
 
-    A database file is read again whenever it has changed; a database on a server is read again every ten seconds.
+    A database file is read again whenever it has changed. A database on a server is read again every ten seconds.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -29,7 +29,7 @@ class StudyList:
         self._listed: tuple[list[Any], list[dict[str, Any]], str] = ([], [], "")
 
     def listed(self) -> list[dict[str, Any]]:
-        """Return the studies; none if the extra for studies is not installed."""
+        """Return the studies. There are none if the extra for studies is not installed."""
         try:
             from creperie.annotation import all_studies, database_place, open_database, served_at
         except ModuleNotFoundError:
@@ -45,7 +45,9 @@ class StudyList:
         return self._listed[1]
 
     def shown(self, shelf: Shelf) -> dict[str, Any]:
-        """Return what the page shows: studies, where their pages are, and the benchmarks and tasks of a new study."""
+        """Return the content of the page: the studies, where their pages are, and the benchmarks and tasks of a new
+        study.
+        """
         from creperie.annotation import database_place, task_named
 
         benches, place = shelf.readable()[0], database_place(self.folder)
@@ -76,7 +78,7 @@ class StudyList:
         }
 
     def started(self, shelf: Shelf, form: StudioQuery) -> dict[str, Any]:
-        """Create a study on a benchmark and invite people; return what the page shows, with their links."""
+        """Create a study on a benchmark and invite people. Return what the page shows, with their links."""
         from creperie.annotation import StudyPlan, database_place, invite, open_database, store_study, study_name
 
         name = form["name"]

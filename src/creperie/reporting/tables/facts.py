@@ -1,7 +1,7 @@
 """Rows of published tables that do not come from scoring a model: counts, comparisons of foils, people's answers, gains
 from training, and effects in statistical models.
 
-`RecipeFindings` holds what the stages of a recipe wrote; `fact_rows` turns it into rows like the printed ones.
+`RecipeFindings` holds the output of a recipe's stages. `fact_rows` turns it into rows like the printed ones.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ CONSTRUCTIONS = _NAMES["constructions"]  #: word in the name of an analysis → 
 
 @dataclass(frozen=True)
 class FactRow:
-    """A row of values by column. `model` and `group` identify the printed row to which it corresponds."""
+    """A row of values by column. `model` and `group` identify the corresponding printed row."""
 
     label: str
     model: str
@@ -82,7 +82,7 @@ class RecipeFindings:
 
 
 def fact_rows(key: str, findings: RecipeFindings) -> list[FactRow]:
-    """Return rows for the table named `key`, made from a recipe's findings; none if this table is filled by runs
+    """Return rows for the table named `key`, made from a recipe's findings. There are none if runs fill this table
     instead.
     """
     makes = ROWS.get(key)
@@ -104,7 +104,7 @@ def _subset_counts(table: str, findings: RecipeFindings) -> list[FactRow]:
 
 def _sugarcrepe_4(findings: RecipeFindings) -> list[FactRow]:
     """Return the rows of SugarCrepe's Table 4, which compares the foils of two benchmarks by scores such as grammar.
-    The mean scores are left out unless they are between 0 and 1, as the paper's are.
+    Mean scores that are not between 0 and 1 (as the paper's are) are left out.
     """
     rows = []
     for stage, document in findings.pairwise.items():
@@ -135,8 +135,8 @@ _PAPERS_SCORES = (*model_uris("Vera"), *model_uris("Grammar"))
 
 
 def _sugarcrepe_6(findings: RecipeFindings) -> list[FactRow]:
-    """Return GPT-4V's rows of SugarCrepe's Table 6, computed from the answers that SugarCrepe's authors released:
-    means over both orders of the captions and, if no subset is missing, the mean over the subsets.
+    """Return GPT-4V's rows of SugarCrepe's Table 6, computed from the answers that SugarCrepe's authors released.
+    Values are means over both orders of the captions. The mean over the subsets is included if no subset is missing.
     """
     rows = []
     subsets = {s for c in published_table("sugarcrepe/6").columns for s in c.subsets if c.measured}
@@ -152,9 +152,8 @@ def _sugarcrepe_6(findings: RecipeFindings) -> list[FactRow]:
 
 
 def _share_intervals(values: Mapping[str, float], n: Mapping[str, int]) -> dict[str, tuple[float, float]]:
-    """Return Wilson's interval of each percentage. If a percentage is the mean of two answers per item, its interval is
-    wider than necessary.
-    """
+    """Return Wilson's interval of each percentage."""
+    # If a percentage is the mean of two answers per item, its interval is wider than necessary.
     bounds = {name: wilson(value / 100 * n[name], n[name]) for name, value in values.items()}
     return {name: (100 * low, 100 * high) for name, (low, high) in bounds.items()}
 
@@ -188,7 +187,7 @@ def _answered_by(document: Document, stage: str) -> str:
 
 
 def annotators(n: int, scripted: bool) -> str:
-    """Return a phrase that says who answered a study: `n` people, or scripts in place of people.
+    """Return a phrase that says who answered a study: `n` people, or as many scripts.
 
     >>> annotators(1, False), annotators(2, True)
     ('1 person', '2 scripted annotators, not people')
@@ -201,11 +200,11 @@ def annotators(n: int, scripted: bool) -> str:
 def _trained(
     findings: RecipeFindings, of: str, rows: Mapping[str, str], groups: Mapping[str, str], columns: Mapping[str, str]
 ) -> list[FactRow]:
-    """Return rows of a table, made from training studies: those that train from scratch if `of` is "RN50", else those
-    that tune a trained model.
+    """Return rows of a table, made from training studies. If `of` is "RN50", these are studies that train from scratch,
+    else studies that tune a trained model.
 
-    `rows` maps the studies' arms (types of training foils) to the paper's names of models, `groups` maps arms to the
-    paper's groups of rows, and `columns` maps the paper's columns to those of the studies.
+    `rows` maps the studies' arms (types of training foils) to the paper's names of models. `groups` maps arms to the
+    paper's groups of rows, and `columns` the paper's columns to those of the studies.
     """
     made = []
     for stage, document in findings.trainings.items():
@@ -243,8 +242,8 @@ def _trained(
 
 
 def _foils_of(arm: str, exams: Sequence[Document]) -> str:
-    """Return a phrase that says how many training examples had foils, and of what type. If the number differs between
-    seeds, the phrase gives its range. `exams` are the test results of each seed.
+    """Return a phrase that says how many training examples had foils, and of what type. If seeds differ, the number is
+    a range. `exams` are the test results of each seed.
     """
     if arm == "none":
         return "no foils"
@@ -264,9 +263,10 @@ def _sugarcrepe_10(findings: RecipeFindings) -> list[FactRow]:
 
 
 def _scpp_9(findings: RecipeFindings) -> list[FactRow]:
-    """Return the lexical similarities of SugarCrepe++'s Table 9, computed from its released captions and cut off after
-    two digits as in the paper. The syntactic similarities would need the paper's parser.
+    """Return the lexical similarities of SugarCrepe++'s Table 9, computed from its released captions. They are cut off
+    after two digits, as in the paper.
     """
+    # The syntactic similarities would need the paper's parser.
     rows = []
     printed = [row.model for row in published_table("sugarcrepe++/9").rows]
     named = [re.split(": | and | ", model) for model in printed]  # subset, number, and the names of two captions
@@ -301,8 +301,8 @@ def _scpp_13(findings: RecipeFindings) -> list[FactRow]:
 
 
 def _unchanged(row: Document, rows: Sequence[Document]) -> str:
-    """Return a note if a tuned model's accuracies equal those of the untuned (frozen) model in every subset;
-    otherwise return an empty string.
+    """Return a note if a tuned model's accuracies equal those of the untuned (frozen) model in every subset. Otherwise
+    return an empty string.
     """
     frozen = next((r for r in rows if r["way"] == "frozen"), None)
     same = frozen is not None and row is not frozen and row["accuracy"] == frozen["accuracy"]
@@ -322,7 +322,7 @@ NAMED = {"vera": "Vera", "grammar": "Grammar", "clip": "CLIP"}
 
 def _scpp_20(findings: RecipeFindings) -> list[FactRow]:
     """Return the rows of SugarCrepe++'s Table 20. For each model, the subsets with the same kind of foil (replace or
-    swap) are averaged without weights. Each value is the mean of these averages over models. The value for CLIP is the
+    swap) are averaged without weights; each value is the mean of these averages over models. The value for CLIP is the
     mean over the 15 variants of Table 12.
     """
     variants = [uri for row in published_table("sugarcrepe++/12").rows for uri in row.uris]
@@ -361,8 +361,8 @@ class _SubsetMean(NamedTuple):
 
 
 def _means_of(findings: RecipeFindings, bench: str, task: str, kind: str) -> dict[str, _SubsetMean]:
-    """Return each model's mean, in percent, over the subsets whose foils have the form `kind` (replace or swap), with
-    an interval. `bench` and `task` select the results.
+    """Return each model's mean accuracy, in percent with an interval, over the subsets whose foils are of the `kind`
+    replace or swap. `bench` and `task` select the results.
     """
     means = {}
     for model, on, results in findings.runs:
@@ -376,8 +376,8 @@ def _means_of(findings: RecipeFindings, bench: str, task: str, kind: str) -> dic
 
 
 def _joined(shares: Sequence[tuple[float, float, float]]) -> tuple[float, float, float]:
-    """Return the mean of several subsets' shares, and its interval. `shares` are (value, low, high); the subsets are
-    taken as independent (Zou and Donner's MOVER).
+    """Return the mean of several subsets' shares, and its interval. `shares` are (value, low, high). The subsets are
+    assumed to be independent (Zou and Donner's MOVER).
     """
     mean = sum(value for value, _, _ in shares) / len(shares)
     below = math.hypot(*(value - low for value, low, _ in shares)) / len(shares)
@@ -387,7 +387,7 @@ def _joined(shares: Sequence[tuple[float, float, float]]) -> tuple[float, float,
 
 def _sade_1(findings: RecipeFindings) -> list[FactRow]:
     """Return the rows of SADE's Table 1: sizes, chance levels, and people's ratings before and after filtering. Its
-    columns are the parts of SADE (branches).
+    columns are the parts (branches) of SADE.
     """
     rows = []
     for stage, bench in findings.benches.items():
@@ -425,10 +425,10 @@ def _sade_1(findings: RecipeFindings) -> list[FactRow]:
 
 
 def _hit_2(findings: RecipeFindings) -> list[FactRow]:
-    """Return how many captions have each of the two constructions (passive and ditransitive), in total and by source,
-    which the tag `source` names. A source that stands in for a published one is counted under the published name
-    (`world-as-cc` as `cc`). No total is given for a benchmark with a single source.
+    """Return how many captions have each of the two constructions (passive and ditransitive), in total and by source
+    (the tag `source`). No total is given for a benchmark with a single source.
     """
+    # A source that stands in for a published one is counted under the published name (`world-as-cc` as `cc`).
     rows = []
     for stage, bench in findings.benches.items():
         for group, ending in (("as parsed", ""), ("simplified", "-simplified")):
@@ -455,7 +455,7 @@ def same_captions(bench: Benchmark, one: str, two: str) -> int:
 
 
 def _hit_c(findings: RecipeFindings) -> list[FactRow]:
-    """Return the effects that table C of Hit or Be Hit prints, with the names used there, estimated once for all models
+    """Return the effects in table C of Hit or Be Hit, by their names there. They are estimated once for all models
     together and once for each model.
     """
     rows = []
@@ -479,8 +479,8 @@ def _hit_c(findings: RecipeFindings) -> list[FactRow]:
 
 
 def _not_shorter(benches: Sequence[Benchmark], analysis: str) -> str:
-    """Return a note that says for how many items of an analysis the simplified captions equal the long ones; empty if
-    there are no such items.
+    """Return a note that says for how many items of an analysis the simplified captions equal the long ones. It is
+    empty if there are no such items.
     """
     forms = [form for word, form in CONSTRUCTIONS.items() if word in analysis] or [*CONSTRUCTIONS.values()]
     pairs = [(bench, form, f"{form}-simplified") for bench in benches for form in forms]
@@ -490,7 +490,7 @@ def _not_shorter(benches: Sequence[Benchmark], analysis: str) -> str:
 
 
 def _alone(sample: str) -> str:
-    """Return the name that Hit or Be Hit gives to the one model from which a statistical sample comes; empty for the
+    """Return the name in Hit or Be Hit of the one model that a statistical sample comes from. It is empty for the
     sample `all models`.
     """
     if sample == "all models":
@@ -523,7 +523,7 @@ def _printed_effects(analysis: str, alone: str, effect: str) -> Iterator[tuple[s
 
 
 def _effect_name(name: str) -> str | None:
-    """Return the paper's name for a term of a statistical model; None if the paper does not print it.
+    """Return the paper's name for a term of a statistical model. Return None if the paper does not print the term.
 
     >>> _effect_name("grammaticality[equal]"), _effect_name("type[passive]")
     ('grammaticality equal', None)

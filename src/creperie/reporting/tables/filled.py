@@ -1,5 +1,5 @@
-"""Published tables filled with runs: one row per model, with its difference from the printed row and whether the
-difference may be chance.
+"""Published tables filled with runs. Each model has one row, with its difference from the printed row and whether the
+difference may be due to chance.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class NoColumnError(UsageError):
 class OurRow:
     """A model's results by column, and the printed row of the same model if there is one.
 
-    `label` names the model, and the benchmark if it is not the table's. If `stands_in` is True, the results come from
+    `label` names the model, and the benchmark if it is not the table's. `stands_in` is True if the results come from
     another model, or from scripts in place of people. The row is then shown below the printed row, but not compared
     with it.
     """
@@ -67,12 +67,12 @@ class OurRow:
     by: str = "model"  #: what gave the figures (`BY`)
 
     def difference(self, name: str) -> float | None:
-        """Return our result minus the printed one in the column `name`; None if the two cannot be compared."""
+        """Return our result minus the printed one in the column `name`. Return None if the two cannot be compared."""
         printed = self.printed(name)
         return None if printed is None else self.figures[name].value - printed
 
     def within(self, name: str) -> bool | None:
-        """Return whether the printed result lies in our interval; None if either is missing or the two cannot be
+        """Return whether the printed result lies in our interval. Return None if either is missing or the two cannot be
         compared.
         """
         printed, ours = self.printed(name), self.figures.get(name)
@@ -82,22 +82,23 @@ class OurRow:
         return ours.low - half <= printed <= ours.high + half
 
     def equal(self, name: str) -> bool | None:
-        """Return whether our result equals the printed one to its last digit; None if the two cannot be compared."""
+        """Return whether our result equals the printed one to its last digit. Return None if the two cannot be
+        compared.
+        """
         apart = self.difference(name)
         return None if apart is None else abs(apart) <= self._half_a_digit(name) + 1e-9
 
     def compared(self, name: str) -> bool:
-        """Return whether our result in the column `name` may be compared with the printed one. All comparisons rely on
-        this method.
+        """Return whether our result in the column `name` may be compared with the printed one.
 
         The row must be of the printed model (or of people, or a count), and computed on the published items of the
-        column.
+        column. All comparisons rely on this method.
         """
         cell = self.figures.get(name)
         return self.row is not None and not self.stands_in and cell is not None and cell.published
 
     def printed(self, name: str) -> float | None:
-        """Return the printed result with which ours is compared; None if there is none or the two cannot be
+        """Return the printed result that ours is compared with. Return None if there is none or the two cannot be
         compared.
         """
         cell = self.row.cells.get(name, "") if self.row and self.compared(name) else ""
@@ -177,12 +178,13 @@ def fill_table(
     partial: bool = False,
 ) -> FilledTable:
     """Return a published table with the results of runs, one row per model. `rows` are further rows, from stages of a
-    recipe; `sets` describe the benchmarks on which these rows were computed.
+    recipe. `sets` describe the benchmarks on which these rows were computed.
 
     `same` maps a run's model URI to the name of a printed row. It is needed if the model is the paper's but was loaded
-    from another place. With `any_benchmark`, a run on a benchmark with another name is also used, if its subsets match.
-    A run that fills no column raises an error. With `partial`, such a run is left out with a note instead; if no run
-    fills a column, an error is still raised.
+    from another place. With `any_benchmark`, runs on benchmarks with other names are also used, if their subsets match.
+
+    A run that fills no column raises an error. With `partial`, such a run is left out with a note; an error is raised
+    only if no run fills a column.
     """
     loaded = [run if isinstance(run, Run) else load_run(run) for run in runs]
     if loaded and not table.fillable:
@@ -257,7 +259,7 @@ def _with_changes(
     table: PublishedTable, row: OurRow, runs: Sequence[Run], made: Sequence[tuple[OurRow, Sequence[Run]]]
 ) -> OurRow:
     """Return the row with its columns of changes filled. A change is the difference, paired by item, from the result of
-    the same model in another group of rows. `made` are the rows made so far, each with its runs.
+    the same model in another group of rows. `made` are the earlier rows, each with its runs.
     """
     changes = {
         c.name: change(row.figures[c.change_of], runs[0], theirs[0])
@@ -270,8 +272,8 @@ def _with_changes(
 
 
 def _one_cell(model: str, column: Column, own: Sequence[tuple[Run, MeasuredCell]]) -> MeasuredCell:
-    """Return a model's result in a column. The runs of people are averaged, as in the papers. Raise a UsageError if
-    another model has two runs.
+    """Return a model's result in a column. Several runs of people are averaged, as in the papers. Raise a UsageError if
+    any other model has two runs.
     """
     if model.startswith(HUMAN) and not model.endswith(COMBINED):
         return average(own, column)
@@ -284,9 +286,9 @@ def _one_cell(model: str, column: Column, own: Sequence[tuple[Run, MeasuredCell]
 def _who(
     table: PublishedTable, model: str, runs: Sequence[Run], figures: Mapping[str, MeasuredCell]
 ) -> tuple[str, bool]:
-    """Return (name of the row, whether it stands in for the printed one) for a row made from runs. Rows of scripted
-    answers, of combined votes, and of models whose prompt is worded differently from the paper's stand in; they must
-    not be compared with the printed row.
+    """Return (name of the row, whether it stands in for the printed one) for a row made from runs. A row that stands in
+    must not be compared with the printed row. It has scripted answers or combined votes, or its model's prompt is not
+    worded as in the paper.
     """
     if not model.startswith(HUMAN):
         return model_label(model), _wording(table, model) == OUR_WORDS
@@ -298,14 +300,14 @@ def _who(
 
 
 def _with_items(table: PublishedTable, who: str, benchmarks: Sequence[str]) -> str:
-    """Return a row's name, followed by the benchmarks on which it was computed if they are not the table's."""
+    """Return a row's name. If the row was computed on benchmarks that are not the table's, their names follow."""
     others = [b for b in benchmarks if b not in table.item_names()]
     return who + (f" on {', '.join(others)}" if others else "")
 
 
 def by_scripts(about: Mapping[str, Any]) -> str:
-    """Return a phrase on how many items were checked by scripts in place of people; empty if none were. `about` is a
-    run's description of its benchmark, whose history names the studies.
+    """Return a phrase on how many items were checked by scripts in place of people. It is empty if none were. `about`
+    is a run's description of its benchmark, whose history names the studies.
     """
     tasks = dict.fromkeys(_scripted(about.get("provenance")))
     counts = {task: n for task in tasks if (n := about.get("checked", {}).get(f"people.{task}", 0))}
@@ -314,8 +316,8 @@ def by_scripts(about: Mapping[str, Any]) -> str:
 
 
 def _chosen_by(about: Mapping[str, Any]) -> str:
-    """Return the names of the attackers by whose scores a refinement chose the items, joined by "and". `about` is a
-    run's description of its benchmark.
+    """Return the names of the attackers whose scores a refinement used to choose the items, joined by "and". `about` is
+    a run's description of its benchmark.
     """
     return " and ".join(dict.fromkeys(_refined_by(about.get("provenance") or [])))
 
@@ -330,8 +332,8 @@ def _refined_by(history: Any) -> Iterator[str]:
 
 
 def _all_refined(history: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether a refinement chose all items of a benchmark with this history: those of the whole benchmark, or
-    those of every part from which it was joined.
+    """Return whether a refinement chose all items of a benchmark with this history. For a joined benchmark, the items
+    of every part must have been chosen in this way.
     """
     joined = [step.get("args", {}).get("history") or [] for step in history]
     return any(step.get("op") == "refine" for step in history) or any(
@@ -362,8 +364,8 @@ def _score_of(model: str) -> str:
 
 
 def _asked_otherwise(table: PublishedTable, run: Run) -> Unfit | None:
-    """Return an Unfit if the table covers only some ways of asking generative models, such as certain prompts, and
-    the model of the run was asked in another way; else None.
+    """Return an Unfit if the model of the run was asked in a way that the table does not cover, for example with
+    another prompt. Otherwise return None.
     """
     if not table.scores or run.model.startswith(HUMAN):
         return None
@@ -375,7 +377,7 @@ def _asked_otherwise(table: PublishedTable, run: Run) -> Unfit | None:
 
 
 def _wording(table: PublishedTable, model: str) -> str:
-    """Return a label for the source of the prompt that a model's row used: "the words given with --prompts", or else
+    """Return a label for the source of the prompt that a model's row used. It is "the words given with --prompts", or
     the label for creperie's own prompt. It is empty if the table does not compare prompts.
     """
     if not table.prompts or model.startswith(HUMAN):
@@ -428,8 +430,8 @@ def _asked_alike(table: PublishedTable, model: str) -> PublishedRow | None:
 
 
 def misplaced(table: PublishedTable, run: Run) -> str:
-    """Return why a run does not belong in a table, even though it could fill some of its columns; empty if it belongs
-    there.
+    """Return why a run does not belong in a table although it could fill some of its columns. The text is empty if the
+    run belongs there.
     """
     if run.model.startswith(HUMAN):
         return "" if any(row.model == "Human" for row in table.rows) else "the table has no row for people"
@@ -450,9 +452,9 @@ def misplaced(table: PublishedTable, run: Run) -> str:
 def _said_of_sets(
     table: PublishedTable, ours: Sequence[OurRow], about: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> list[str]:
-    """Return notes on those benchmarks of our rows that stand in for published ones, were seen with other images than
-    their own, contain items chosen by attackers' scores, or were checked by scripts. `about` maps the name of a
-    benchmark to its descriptions in our runs.
+    """Return notes on the benchmarks of our rows. A note says that a benchmark stands in for a published one, was seen
+    with other images than its own, contains items chosen by attackers' scores, or was checked by scripts. `about` maps
+    the name of a benchmark to its descriptions in our runs.
     """
     said: dict[str, list[str]] = {}
     for name in dict.fromkeys(name for row in ours for name in row.benchmarks):
@@ -476,7 +478,7 @@ def _said_of_sets(
 
 
 def _notes(table: PublishedTable, ours: Sequence[OurRow]) -> list[str]:
-    """Return notes on our rows; rows with the same note share it."""
+    """Return notes on our rows. Rows with the same note share it."""
     said: dict[str, list[str]] = {}
     for row in ours:
         for text in _said_of(table, row):

