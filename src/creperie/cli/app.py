@@ -38,8 +38,8 @@ REMOVED: dict[str, str] = packaged_toml("creperie.cli", "commands.toml")["remove
 
 
 def removed_name(words: str) -> CreperieError | None:
-    """Return the error that says what to use instead of a removed command or option. `words` is what the user typed,
-    such as `creperie world show`. Return None if no command or option with this name was removed.
+    """Return the error for a removed command or option, which says what to use instead. `words` is what the user typed,
+    such as `creperie world show`. Return None if nothing with this name was removed.
     """
     name = words.removeprefix("creperie ")
     return UsageError(f"`{words}` was removed", hint=REMOVED[name]) if name in REMOVED else None
@@ -69,7 +69,8 @@ class CommandGroup(click.Group):
 
 
 def _refuse_repeated(command: click.Command, args: Sequence[str]) -> None:
-    """Raise an error if an option that takes one value is given more than once. click would ignore all but the last."""
+    """Raise an error if an option that takes one value is given more than once."""
+    # click would ignore all but the last.
     try:
         *_, given = command.make_parser(click.Context(command, resilient_parsing=True)).parse_args(list(args))
     except click.ClickException:  # reported when the command is invoked
@@ -116,7 +117,7 @@ CLOSED = 141
 
 
 def main(args: list[str] | None = None) -> None:
-    """Run a command and exit. The exit code tells the outcome, and an error is printed as one line."""
+    """Run a command and exit. The exit code tells the outcome. An error is printed as one line."""
     signal.signal(signal.SIGTERM, _terminate)
     if args is None:  # our own process: fewer garbage collections during imports, none at exit
         gc.set_threshold(50_000)
@@ -143,8 +144,8 @@ def main(args: list[str] | None = None) -> None:
 
 
 def _open_streams() -> None:
-    """Make stdout and stderr accept any text. Characters that the console's encoding lacks are printed as `?`, and
-    output to a stream that the caller closed (`>&-`) is discarded.
+    """Make stdout and stderr accept any text. Characters that the console's encoding lacks are printed as `?`. Output
+    to a stream that the caller closed (`>&-`) is discarded.
     """
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
@@ -177,7 +178,7 @@ def _line(error: Exception) -> str:
 
 
 def _inside_or_around(name: object, folder: Path) -> bool:
-    """Return whether the path `name` is `folder`, is inside it, or is a folder that contains it."""
+    """Return whether the path `name` is `folder`, is inside it, or contains it."""
     if not isinstance(name, str):
         return False
     path = Path(name).absolute()
@@ -185,8 +186,8 @@ def _inside_or_around(name: object, folder: Path) -> bool:
 
 
 def _somewhere(error: OSError) -> str:
-    """Return a location for the message of an OSError that does not name a file. Such an error occurs, for example, if
-    the disk becomes full while a file is written.
+    """Return a location for the message of an OSError that does not name a file. One example is a disk that becomes
+    full while a file is written.
     """
     return "the disk of the output or of the cache" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "system"
 

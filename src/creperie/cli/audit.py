@@ -1,5 +1,5 @@
-"""`creperie audit`: whether a benchmark leaks, through which cues, and how certain that is; and `creperie atlas`: many
-audits on one page.
+"""`creperie audit` says whether a benchmark leaks, through which cues, and how certain that is. `creperie atlas` shows
+many audits on one page.
 """
 
 from __future__ import annotations
@@ -60,8 +60,10 @@ ci_options = options_of("ci", CiOutputs)
 
 def with_ci(answer: CommandResult, ci: CiOutputs, place: str) -> CommandResult:
     """Write the files that `ci` asks for. Return `answer`, the result of an audit, with the exit code for continuous
-    integration: if `ci` names a baseline, the code says whether the audit is worse than the baseline. Some of the files
-    contain `place`, the path of the audited benchmark.
+    integration.
+
+    If `ci` names a baseline, the exit code says whether the audit is worse than the baseline. `place` is the path of
+    the audited benchmark, as written into some of the files.
     """
     from creperie.reporting import against_baseline, badge_svg, junit_xml, markdown_summary, sarif_log
 
@@ -191,7 +193,9 @@ def atlas(
 
 
 def _audited(spec: str, keep: Path | None, options: AuditOptions, part: PartOptions, models: AttackerModels) -> Any:
-    """Return the audit of a benchmark: the one stored in the folder `keep` if it is up to date, else a new one."""
+    """Return the audit of a benchmark. It is the one stored in the folder `keep` if that is up to date, else a new
+    one.
+    """
     bench, changed = load_part(spec, part, models.seed), changed_options(options, part, models)
     origin = audit_origin(bench, options, models, changed)
     if keep and (kept := kept_audit(bench.name, origin, keep)):
@@ -203,8 +207,8 @@ def _audited(spec: str, keep: Path | None, options: AuditOptions, part: PartOpti
 
 
 def _ceilings(bench: Benchmark, options: AuditOptions, models: AttackerModels) -> dict[str, Any]:
-    """Return, by subset, the highest accuracy that a model without word order can reach on the items that the audit
-    attacks.
+    """Return, by subset, the highest accuracy that a model can reach without word order. Only items that the audit
+    attacks are counted.
     """
     from creperie.statistics import ceilings
 

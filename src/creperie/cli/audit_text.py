@@ -45,8 +45,8 @@ def show_audit(audit: Audit, html: Path | None) -> None:
 
 
 def show_verdict(judgement: Judgement, next: str) -> None:
-    """Print the sentence of the verdict and the command to run next. They are the last two lines of a
-    command's output.
+    """Print the sentence of the verdict, then the command to run next. They are the last two lines of a command's
+    output.
     """
     say(f"[bold {COLOURS.get(judgement.verdict, 'yellow')}]verdict: {escape(judgement.text)}[/]")
     say(f"next: {escape(next)}")
@@ -58,7 +58,7 @@ def _clusters(audit: Audit) -> str:
 
 
 def _attack_table(audit: Audit) -> None:
-    """Print a table with one row per subset and one column per attacker, in which a star marks a leak."""
+    """Print a table with one row per subset and one column per attacker. A star marks a leak."""
     names = [a.name for a in audit.attackers]
     cells = {(r.view, r.subset, r.attacker): r for r in (*audit.rows, *audit.views)}
     rows = []
@@ -119,8 +119,8 @@ def _likeness_table(audit: Audit) -> None:
 
 
 def show_comparison(first: str, second: str, rows: Sequence[PairwiseRow]) -> None:
-    """Print a comparison of two benchmarks as in Table 4 of SugarCrepe: for each score, such as fluency, its mean over
-    the foils of each benchmark, and how often the second benchmark's foil has the better score.
+    """Print a comparison of two benchmarks as in Table 4 of SugarCrepe. For each score, such as fluency, it has the
+    mean over the foils of each benchmark, and how often the second benchmark's foil scores better.
     """
     columns = ["kind", "score", "n", first, second, f"{second} better, %", "95 %", "ties"]
     print_table(

@@ -65,8 +65,8 @@ def compare(
 def _standings(
     places: list[Path], tasks: tuple[str, ...], settings: MetricSettings, output: TableOutput
 ) -> CommandResult:
-    """Rank many runs on every benchmark, and group models that do not differ significantly in a joint test of all pairs
-    of models. Return the result.
+    """Rank many runs on every benchmark and return the result. Models that do not differ significantly in a joint test
+    of all pairs of models form a group.
     """
     ranked = rank_runs([load_run(path) for path in places], tasks=tasks, settings=settings)
 

@@ -114,8 +114,8 @@ def _list_answer() -> CommandResult:
 
 
 def _status_answer(out: Path | None, folders: tuple[str, ...]) -> CommandResult:
-    """Return the status of every table and figure of the papers, according to the recipe runs in `folders` or, if none
-    are given, all recipe runs under out/cook.
+    """Return the status of every table and figure of the papers, according to the recipe runs in `folders`. By default,
+    these are all recipe runs under out/cook.
     """
     from creperie.core import write_text
     from creperie.recipes import directions, paper_status, runs_said, status_page, totals
@@ -192,7 +192,7 @@ def _plan_row(line: PlanLine) -> list[object]:
 
 
 def _lack_rows(lacks: list[Shortfall]) -> list[list[str]]:
-    """Return one table row for each missing requirement. All weights that stages would download share one row."""
+    """Return one table row for each missing requirement. All weights to download share one row."""
     rows = [[s.stage or "–", s.kind, s.message, s.hint] for s in lacks if s.kind != "weights"]
     for stage in dict.fromkeys(s.stage for s in lacks if s.kind == "weights"):
         own = [s.message.partition(": ")[0] for s in lacks if s.kind == "weights" and s.stage == stage]
@@ -213,7 +213,7 @@ def _span(seconds: float | None) -> str:
 
 
 def show_stages(title: str, folder: Path, served: list[StageResult], main: list[str]) -> None:
-    """Print the outcome of every stage and, in full, the main tables of the paper. The other tables are in the stages'
+    """Print the outcome of every stage, and the main tables of the paper in full. The other tables are in the stages'
     folders.
     """
     from creperie.recipes import run_digest
@@ -233,8 +233,8 @@ def show_stages(title: str, folder: Path, served: list[StageResult], main: list[
 
 
 def _why_rejected(reports: Iterable[Mapping[str, Any]]) -> str:
-    """Return the three most frequent reasons for rejecting candidates, in brackets. Words of captions are left out of
-    the reasons.
+    """Return the three most frequent reasons for rejecting candidates, in brackets. Words of captions in the reasons
+    are left out.
     """
     from creperie.making import QUARANTINED
 
@@ -247,7 +247,7 @@ def _why_rejected(reports: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _beside(summary: Mapping[str, Any], model: str, task: str) -> str:
-    """Return, in brackets, what must be known to judge an accuracy: the number of items if some are not covered, the
+    """Return, in brackets, what a reader needs to judge an accuracy: the number of items if some are not covered, the
     chance level, and the number of ties, which count as wrong.
     """
     void, chance, ties = (summary.get(part, {}).get(model, {}).get(task) for part in ("void", "chance", "ties"))

@@ -61,7 +61,7 @@ class ConcatOptions:
 @options_of("target", Target)
 @answers
 def concat(benches: Sequence[str], options: ConcatOptions, place: ImageOptions, target: Target) -> CommandResult:
-    """Join several benchmarks into one that has all their items."""
+    """Join several benchmarks into one with all their items."""
     parts = [load(bench, images=place.images) for bench in benches]
     joined = concatenate(options.name or target.folder.resolve().name, parts, prefix=options.prefix)
     return target.write(joined, sum(len(part) for part in parts))

@@ -85,7 +85,7 @@ def import_(
 
 
 def _images_not_found(bench: Benchmark) -> str:
-    """Return an error message if none of the first hundred images can be found, else an empty string."""
+    """Return an error message if none of the first hundred images can be found. Otherwise return an empty string."""
 
     keys = sorted(image_keys(bench))
     if not keys:
@@ -155,8 +155,8 @@ def _show_import(document: dict[str, Any], bench: Benchmark) -> None:
 
 
 def _item_rows(item: Item) -> list[list[str]]:
-    """Return the rows that show an item in the table, one per caption. If the item has several images, each row names
-    the images for which its caption is true.
+    """Return the rows that show an item in the table, one per caption. For an item with several images, each row names
+    the images that its caption is true of.
     """
     rows = []
     for j, caption in enumerate(item.captions):
@@ -244,7 +244,7 @@ def export(bench: str, options: ExportOptions) -> CommandResult:
 
 
 def _writable(name: str) -> Format:
-    """Return the format with this name. If it cannot be written, raise an error that lists the formats that can."""
+    """Return the format with this name. Raise an error that lists the writable formats if it cannot be written."""
     try:
         return find_format(name)
     except UsageError:

@@ -73,7 +73,9 @@ def describe(bench: Benchmark) -> dict[str, Any]:
 
 
 def _tags(bench: Benchmark) -> dict[str, dict[str, Any]]:
-    """Return, for each tag, its type, the number of items that have it and, if there are only a few, its values."""
+    """Return, for each tag, its type and the number of items that have it. The values are included if there are only a
+    few.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -181,7 +183,7 @@ def _show_item(item: Item) -> None:
 
 
 def _value(value: object) -> str:
-    """Return a tag's value as text; whole numbers are written without `.0`."""
+    """Return a tag's value as text. Whole numbers are written without `.0`."""
     return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 

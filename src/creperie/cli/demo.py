@@ -98,9 +98,9 @@ Tell = Callable[[], AbstractContextManager[object]]
 
 
 def _make_and_attack(out: Path, sheet: Path, items: int, seed: int, tell: Tell) -> tuple[Benchmark, int, list[Row]]:
-    """Run steps 1 and 2 of the demo: make a benchmark of drawn scenes, with an overview of its pictures in `sheet`,
-    check it, and run blind attackers on it. Return the benchmark, the number of errors that the check found, and the
-    accuracies of the attackers.
+    """Run steps 1 and 2 of the demo: make a benchmark of drawn scenes, check it, and run blind attackers on it. An
+    overview of its pictures is written to `sheet`. Return the benchmark, the number of errors found by the check, and
+    the accuracies of the attackers.
     """
     with tell():
         say("[bold]1. A world.[/bold] Drawn scenes; a caption is true or false only where the scene proves it.\n")
@@ -127,8 +127,8 @@ def _train(out: Path, seed: int, tell: Tell) -> TrainingStudy:
 
 
 def _score(bench: Benchmark, out: Path, study: TrainingStudy | None, tell: Tell) -> tuple[list[Row], list[str]]:
-    """Run the last step of the demo: score models. Return the scores, and the names of packages that some models need
-    but that are not installed.
+    """Run the last step of the demo: score models. Return the scores, and the names of missing packages that some
+    models need.
     """
     with tell():
         number = 5 if study else 4
@@ -236,8 +236,8 @@ def _show_task(scored: list[Row]) -> None:
 
 
 def _short(uri: str) -> str:
-    """Return a short label for a model. A model that the demo trained is labelled by how it was trained, any other
-    by its package.
+    """Return a short label for a model. Models that the demo trained are labelled by how they were trained, others by
+    their package.
     """
     kind, _, name = uri.partition(":")
     return f"small CLIP ({Path(name).parts[-2]})" if kind == "small" else name.removeprefix("pkg:")

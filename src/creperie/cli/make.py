@@ -112,7 +112,7 @@ def make(
 
 
 def _advice(document: dict[str, Any], maker: Maker) -> str:
-    """Return why no items were generated, and what to do about it."""
+    """Return why no items were generated, and what the user can do about it."""
     reasons = Counter(document["skipped"]) + Counter(document["reasons"])
     for why in document["missing"].values():
         reasons.update(why)
@@ -130,8 +130,8 @@ def _advice(document: dict[str, Any], maker: Maker) -> str:
 
 
 def _estimate(maker: Maker, captions: Captions, *, announce: bool) -> dict[str, Any]:
-    """Return the expected cost if the maker asks a language model, else an empty dictionary. With `announce`, print the
-    cost before any request is sent.
+    """Return the expected cost if the maker asks a language model, else an empty dictionary. With `announce`, the cost
+    is printed before any request is sent.
     """
     if not maker.name.startswith("llm:"):
         return {}
@@ -154,8 +154,8 @@ def _dry(name: str, expected: dict[str, Any]) -> CommandResult:
 
 
 def _engine(where: EngineOptions, maker: Maker, captions: Captions) -> Engine:
-    """Return the engine to use. If there are many captions and the user does not set the number of workers, the engine
-    uses all cores.
+    """Return the engine to use. If there are many captions and the user did not set the number of workers, it uses all
+    cores.
     """
     if where.engine == "ray" and isinstance(maker, LLMMaker) and maker.options.model.startswith("api:"):
         what, hint = "a maker that waits for a server gains nothing from Ray", "leave out --engine ray"
@@ -187,7 +187,7 @@ def _candidates(captions: Captions, made: Made) -> list[dict[str, Any]]:
 
 
 def _quarantined(made: Made) -> list[dict[str, str]]:
-    """Return the answers of a language model that could not be read and so gave no candidates."""
+    """Return the answers of a language model that could not be parsed and gave no candidates."""
     unread = [(o.source, v) for o in made.outcomes for v in o.verdicts if v.reason.startswith(QUARANTINED)]
     return [
         {"id": id, "step": v.candidate.edit, "why": v.reason.removeprefix(QUARANTINED), "answer": v.candidate.text}

@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 
 
 def pairs_of(texts: Sequence[str], option: str, form: str, *, last: bool = False) -> dict[str, str]:
-    """Return the values of a repeatable option NAME=VALUE as a dictionary. `texts` are the values as typed; `option`
-    (its name) and `form` (such as `NAME=VALUE`) are used in error messages. Each text is split at its first equals sign
-    or, with `last`, at its last one, which is needed if names are URIs that contain equals signs themselves.
+    """Return the values of a repeatable option NAME=VALUE as a dictionary. Each text is split at its first equals sign
+    or, with `last`, at its last one, for names that are URIs with equals signs.
+
+    `texts` are the values as typed. `option` (the option's name) and `form` (such as `NAME=VALUE`) are used in error
+    messages.
     """
     pairs = {}
     for text in texts:
@@ -31,8 +33,8 @@ def pairs_of(texts: Sequence[str], option: str, form: str, *, last: bool = False
 
 
 def options_of(name: str, kind: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator that gives a command the options declared in a dataclass, as a single argument
-    called `name`.
+    """Return a decorator for commands. The command gets the options declared in the dataclass `kind` as a single
+    argument called `name`.
     """
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -55,7 +57,9 @@ NAMED = {str: "NAME", Path: "PATH", int: "N", float: "X"}
 
 
 def click_option(about: OptionField) -> Any:
-    """Return the click option for a field: its flags, type, default and help. `options_from` checks its value."""
+    """Return the click option for a field, with its flags, type, default and help. Its value is checked later by
+    `options_from`.
+    """
     plain = f"--{about.name.replace('_', '-')}"
     negatable = f"{plain}/--no-{plain[2:]}" if about.kind is bool and about.default else plain
     settings: dict[str, Any] = {"help": f"{as_flags(about.help)}{_default_text(about)}", "default": about.default}
@@ -72,7 +76,7 @@ def click_option(about: OptionField) -> Any:
 
 
 def _default_text(about: OptionField) -> str:
-    """Return the default value as it is shown in the help; empty if there is none."""
+    """Return the default value for the help. The text is empty if there is none."""
     value = about.default
     if value in (None, "", (), False) and not isinstance(value, (int, float)):
         return ""
@@ -83,8 +87,8 @@ def _default_text(about: OptionField) -> str:
 
 
 def engine_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Add --engine, --address, --workers and --gpus to a command, which gets them as the argument `engine` (None: this
-    process).
+    """Add --engine, --address, --workers and --gpus to a command. The command gets them as the argument `engine`; None
+    means this process.
     """
     from creperie.engine import EngineOptions
 
@@ -102,7 +106,7 @@ DATABASE = "CREPERIE_PEOPLE_DB"
 
 
 def database(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --db to a command, which gets the opened database as the argument `db`."""
+    """Add --db to a command. The command gets the opened database as the argument `db`."""
     about = f"SQLite file or postgresql:// URL [${DATABASE}, creperie-people.db]."
 
     @click.option("--db", "place", metavar="FILE|URL", help=about)
@@ -114,7 +118,7 @@ def database(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def study_command(function: Callable[..., CommandResult]) -> click.Command:
-    """Return a click command, with --db and --json, for a function whose first argument is the STUDY."""
+    """Return a click command, with --db and --json, for a function. The function's first argument is the STUDY."""
     command = click.command()(click.argument("study")(database(answers(function))))
     command.params.sort(key=lambda option: option.name in ("place", "as_json"))
     return command

@@ -26,7 +26,7 @@ class CommandResult:
     """The result of a command. `show` prints it for people. The exit code is 0 if `ok` is True and 1 if it is False,
     for example if a check found errors.
 
-    If `code` is given, it is the exit code: 2 for a failure, 3 if the command could not reach an answer.
+    `code` replaces this exit code: 2 for a failure, 3 if the command could not reach an answer.
     """
 
     document: dict[str, Any]
@@ -36,8 +36,8 @@ class CommandResult:
 
 
 def answers(function: Callable[P, CommandResult]) -> Callable[..., int]:
-    """Decorate a function that returns a CommandResult. The decorated function prints this result, as JSON with
-    `--json`, and returns its exit code.
+    """Decorate a function that returns a CommandResult. The decorated function prints the result, as JSON with
+    `--json`, and returns the exit code.
     """
 
     @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
@@ -57,8 +57,8 @@ def answers(function: Callable[P, CommandResult]) -> Callable[..., int]:
 
 
 def say(line: str = "", *parts: object) -> None:
-    """Print a line on stdout. The line may contain rich's markup and `{}` fields, which are filled with `parts` as in
-    `str.format`; markup in `parts` has no effect.
+    """Print a line on stdout. The line may contain rich's markup and `{}` fields. The fields are filled with `parts` as
+    in `str.format`; markup in `parts` has no effect.
 
     >>> say("[bold]{}[/bold]: {:,} items", "a [red] herring", 1200)
     a [red] herring: 1,200 items
@@ -90,8 +90,8 @@ def p_value(value: float) -> str:
 
 
 def table_width() -> int:
-    """Return the number of characters that a line of a table may have: the terminal's width or, if the output is a
-    file, that width or `WIDE`, whichever is larger.
+    """Return the number of characters that a line of a table may have. This is the terminal's width or, if the output
+    is a file, at least `WIDE`.
     """
     from rich.console import Console
 
@@ -108,9 +108,9 @@ def print_table(
 ) -> None:
     """Print a table. A cell is a whole number or a text without markup. Columns of numbers are aligned to the right.
 
-    Words are never broken, and cells of up to `SHORT` characters are never wrapped; longer cells share the remaining
-    width. If the table is too wide, the columns that do not fit are printed as a further table below, which repeats the
-    first column. In the column named `brief`, cells are cut to one line.
+    Words are never broken. Cells of up to `SHORT` characters are never wrapped; longer cells share the remaining width.
+    Columns that do not fit are printed as a further table below, which repeats the first column. In the column named
+    `brief`, cells are cut to one line.
     """
     from rich.console import Console
     from rich.table import Table
@@ -154,8 +154,8 @@ FIGURES = re.compile(r"([\W\de]| to )*([kMGT]?B|s|min|h|nan)?")
 
 
 def _are_figures(cells: Sequence[str]) -> bool:
-    """Return whether a column holds numbers: every cell is a number, a dash or empty, and at least one cell has a
-    digit.
+    """Return whether a column holds numbers. Every cell must be a number, a dash or empty, and at least one cell must
+    have a digit.
 
     >>> _are_figures(["1,204", "12.5 %", "", "–"]), _are_figures(["first", "2"]), _are_figures(["–"])
     (True, False, False)
@@ -166,7 +166,7 @@ def _are_figures(cells: Sequence[str]) -> bool:
 @contextmanager
 def bar(label: str, total: int | None, unit: str) -> Iterator[Advance]:
     """Show a progress bar on stderr during the block, with the rate and the remaining time. Yield a function that
-    advances the bar. If stderr is not a terminal, print a line from time to time instead.
+    advances the bar. If stderr is not a terminal, lines are printed instead from time to time.
     """
     if not sys.stderr.isatty():
         with _lines(label, total, unit) as advance:
@@ -196,8 +196,8 @@ def bar(label: str, total: int | None, unit: str) -> Iterator[Advance]:
 
 @contextmanager
 def _lines(label: str, total: int | None, unit: str) -> Iterator[Advance]:
-    """Report progress on stderr during the block, as lines for a log: one line every ten seconds. Yield a function that
-    is called with the amount of work just done. Work that takes less than ten seconds prints nothing.
+    """Report progress on stderr during the block, in one line every ten seconds. Work that takes less time prints
+    nothing. Yield a function that is called with the amount of work just done.
     """
     start = last = time.monotonic()
     done = 0

@@ -53,7 +53,7 @@ def power(claim: str, runs: tuple[str, ...], options: PowerOptions, plot: Path |
 
 
 def _claimed(claim: str, by_runs: bool, options: PowerOptions, difference: float) -> str:
-    """Return the claim that the simulated study should show, in words and with its numbers."""
+    """Return the claim that the simulated study should show, in words and numbers."""
     models = "models that err as these runs do" if by_runs else "two models"
     return {
         "compare": f"a difference of {100 * difference:.3g} points between {models}",

@@ -108,7 +108,7 @@ def _reasons(refined: Refined) -> None:
 
 
 def advice(refined: Refined) -> list[str]:
-    """Return lines of text on the selection: cues that cannot be removed, whether the selection is proven to be
+    """Return lines of text on the selection: the cues that cannot be removed, whether the selection is provably
     optimal, and where it was written.
     """
     lines = [_structural(o) for o in refined.outcomes if o.choice.structural]

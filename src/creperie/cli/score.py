@@ -109,7 +109,7 @@ def score(
 
 
 def _zoo(benchmarks: tuple[str, ...], call: ScoreCall, part: DrawOptions) -> tuple[Zoo, bool]:
-    """Return the models and benchmarks to score, as a zoo, and whether they come from a zoo file. If they do,
+    """Return the models and benchmarks to score, as a zoo, and whether they come from a zoo file. With a zoo file,
     incomplete runs are resumed.
     """
     from creperie.recipes import Zoo, ZooEntry, is_zoo, read_zoo
@@ -293,8 +293,8 @@ def _plan(matrix: Matrix) -> CommandResult:
 
 
 def _document(runs: list[Run], declared: bool) -> dict[str, Any]:
-    """Return the JSON document of a single run. For several runs, or if they come from a zoo file (`declared`), return
-    an object with a list of their documents.
+    """Return the JSON document of a single run. For several runs, or runs from a zoo file (`declared`), return an
+    object with a list of their documents.
     """
     documents = [_run_document(run) for run in runs]
     return documents[0] if len(runs) == 1 and not declared else {"runs": documents}

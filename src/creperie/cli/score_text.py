@@ -89,7 +89,7 @@ def _work(run: Run) -> str:
 
 
 def show_matrix(ranked: Standings, cells: Sequence[MatrixCell] = ()) -> None:
-    """Print a matrix of models × benchmarks, with notes. Every cell has the accuracy, the rank, and letters: models
+    """Print a matrix of models × benchmarks, with notes. Every cell has the accuracy, the rank, and letters. Models
     that share a letter do not differ significantly. The last columns are the mean accuracy and the mean rank of each
     model.
     """
@@ -108,9 +108,7 @@ def show_matrix(ranked: Standings, cells: Sequence[MatrixCell] = ()) -> None:
 
 
 def matrix_table(ranked: Standings, cells: Sequence[MatrixCell] = ()) -> tuple[list[str], list[list[str | TableCell]]]:
-    """Return the column heads and the rows of the matrix, in which the highest accuracy of each column is marked as
-    best.
-    """
+    """Return the column heads and the rows of the matrix. The highest accuracy of each column is marked as best."""
     from creperie.reporting import TableCell
 
     top = [max((s.accuracy for s in column.models.values()), default=math.nan) for column in ranked.columns]

@@ -116,9 +116,7 @@ def _analyses(
 
 
 def _changed(analysis: Analysis, question: AnalysisOptions) -> Analysis:
-    """Return a copy of `analysis` in which the settings given on the command line (`question`) replace those of the
-    analysis.
-    """
+    """Return a copy of `analysis`. Settings given on the command line (`question`) replace those of the analysis."""
     kinds = [text.partition("=") for text in question.contrasts]
     general = [name for name, sign, _ in kinds if not sign]
     return replace(

@@ -102,8 +102,8 @@ def table(
 
 
 def _refuse(mode: str, given: Mapping[str, object]) -> None:
-    """Raise an error if any of the options or arguments in `given` has a value, because none of them has an effect in
-    this mode.
+    """Raise an error if any of the options or arguments in `given` has a value. None of them has an effect in this
+    mode.
     """
     if unused := [name for name, value in given.items() if value]:
         verb = "has" if len(unused) == 1 else "have"
@@ -161,7 +161,7 @@ def _correlations(table: PublishedTable, output: TableOutput) -> CommandResult:
 
 
 def text_result(document: dict[str, Any], text: str, out: Path | None) -> CommandResult:
-    """Return the result of a command that shows a text. If `out` is given, also write the text to that file."""
+    """Return the result of a command that shows a text. With `out`, the text is also written to that file."""
     if out is not None:
         write_text(out, text)
     shown = {**document, "written": str(out) if out else None}

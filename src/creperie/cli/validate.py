@@ -80,8 +80,8 @@ def _judged(
     document: dict[str, Any], failed: int, unanswered: int, bench: str, show: Callable[[dict[str, Any]], None]
 ) -> CommandResult:
     """Return the result of a validation, with its verdict and exit code: 1 if `failed` items have a refuted caption,
-    else 3 if `unanswered` items were not decided. `show` prints the document, and `bench` is named in the next step
-    that is suggested.
+    else 3 if `unanswered` items were not decided. `show` prints the document. `bench` is named in the suggested next
+    step.
     """
     from creperie.auditing import judge_validation
 
@@ -96,7 +96,7 @@ def _judged(
 
 
 def _look(bench: Benchmark, spec: str, options: ValidateOptions) -> CommandResult:
-    """Let a vision-language model judge, for every item, whether each caption is true of each image, and return the
+    """Let a vision-language model judge, for every item, whether each caption is true of each image. Return the
     result.
     """
     from creperie.scoring import expected_look, look
