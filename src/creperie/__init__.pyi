@@ -1484,8 +1484,8 @@ class AttackerModels:
         """The name of the model that each family of attackers uses: the last part of the model's URI."""
 
     def asked_for(self, attackers: Iterable[str]) -> AttackerModels:
-        """Return a copy with only the models that are needed. Models that the user named are always kept. An
-        installed model is kept only if at least one of these attackers uses it."""
+        """Return a copy with only the models that are needed. Models that the user named are always kept; installed
+        models are kept only if one of these attackers uses them."""
 
     @property
     def language_model(self) -> _CachedScorer: ...
@@ -1548,14 +1548,14 @@ class Audit(_Framed):
 
     def __repr__(self) -> str: ...
     def frame(self) -> Any:
-        """Return an Arrow table with one row per subset and attacker. Further rows have a `view`: in these,
-        attackers saw only one of several true captions of each item, or only the images."""
+        """Return an Arrow table with one row per subset and attacker. Rows with a `view` are about fewer captions or
+        none: attackers saw only one of several true captions of each item, or only the images."""
 
 # from creperie.auditing.options import AuditOptions as AuditOptions
 @dataclass(frozen=True)
 class AuditOptions:
-    """The options of an audit: which attackers are run, which accuracy is tolerated, and what else about the
-    captions is compared."""
+    """The options of an audit: which attackers are run, what accuracy is tolerated, and which further
+    comparisons of captions are made."""
 
     attackers: tuple[str, ...] = ...
     threshold: float = ...
@@ -1568,8 +1568,7 @@ class AuditOptions:
 # from creperie.bench.benchmark import Benchmark as Benchmark
 @dataclass(frozen=True)
 class Benchmark(_Framed):
-    """A named set of items, with images and a record of its history. The items are a table, which is read from
-    disk as needed."""
+    """A named set of items, with images and a record of its history. A benchmark on disk is read only as needed."""
 
     name: str
     source: Any | _Parquet
@@ -1592,11 +1591,11 @@ class Benchmark(_Framed):
     def columns(self) -> list[str]: ...
     @property
     def schema(self) -> Any:
-        """The names and types of the columns, which are known without reading any items."""
+        """The names and types of the columns. No items are read to find them."""
 
     @property
     def hash(self) -> str:
-        """The content hash of the items. A run records it, to identify the items that it was computed on."""
+        """The content hash of the items. A run records it to identify its benchmark."""
 
     @property
     def checked_hash(self) -> str:
@@ -1632,11 +1631,11 @@ class Benchmark(_Framed):
         """Return a list column as offsets and flat values: list i is `values[offsets[i]:offsets[i + 1]]`."""
 
     def keeping(self, keep: np.ndarray, op: str, **args: Any) -> Benchmark:
-        """Return a benchmark of the items for which the mask `keep` is True; `op` and `args` become a provenance
+        """Return a benchmark of the items for which the mask `keep` is True. `op` and `args` become a provenance
         step."""
 
     def with_table(self, table: Any | _Parquet, op: str, **args: Any) -> Benchmark:
-        """Return a copy of the benchmark with the items in `table`; `op` and `args` become a provenance step."""
+        """Return a copy of the benchmark with the items in `table`. `op` and `args` become a provenance step."""
 
     def filter(self, condition: Any | Sequence[bool] | np.ndarray | Callable[[Item], bool], why: str = "") -> Benchmark:
         """Return a benchmark of the items that meet a condition: an Arrow expression over the columns, a boolean
@@ -1783,8 +1782,8 @@ class ItemOptions:
 # from creperie.statistics.items import ItemStudy as ItemStudy
 @dataclass(frozen=True, eq=False)
 class ItemStudy(_Framed):
-    """The results of an item analysis. `fit` is None if there are too few runs for an item response model, and
-    `gain` (how much the pictures help) is None if there are no runs of the same models without pictures."""
+    """The results of an item analysis. `fit` is None if there are too few runs for an item response model.
+    `gain` (how much the pictures help) is None if the same models were not also run without pictures."""
 
     answers: _Answers
     rest: np.ndarray
@@ -1794,8 +1793,8 @@ class ItemStudy(_Framed):
     counted: tuple[_Comparison, ...] = ...
     @property
     def suspicion(self) -> np.ndarray:
-        """The log odds that the label of each item is wrong. Without a response model, it is −artanh(r) · √(m − 3)
-        instead, where r is the item–rest correlation and m the number of models."""
+        """The log odds that the label of each item is wrong. If there is no response model, the value is −artanh(r)
+        · √(m − 3), where r is the item–rest correlation and m the number of models."""
 
     @property
     def kinds(self) -> np.ndarray:
@@ -1804,7 +1803,7 @@ class ItemStudy(_Framed):
 
     @property
     def agreement(self) -> list[_PairAgreement]:
-        """For every two runs (including those of people), how much they agree on which items they get right."""
+        """How much every two runs (including those of people) agree on which items they get right."""
 
     def frame(self) -> Any:
         """Return an Arrow table with one row per item, the most suspicious first. `images` holds image keys."""
@@ -1912,8 +1911,8 @@ class MakerOptions:
 # from creperie.metrics.settings import MetricSettings as MetricSettings
 @dataclass(frozen=True)
 class MetricSettings:
-    """The tie rule, the confidence level, and the random seed, which is used to draw the images of a blind twin
-    (a copy of the benchmark with meaningless images)."""
+    """The tie rule, the confidence level, and the random seed. The seed is used to draw the images of a blind
+    twin (a copy of the benchmark with meaningless images)."""
 
     ties: _Ties = ...
     level: float = ...
@@ -1924,11 +1923,11 @@ class MetricSettings:
         """Return the value of each outcome: 1 for a hit, the weight of the tie rule for a tie, 0 otherwise."""
 
     def right(self, outcomes: np.ndarray) -> np.ndarray:
-        """Return which items count as right in measures that count whole items: hits, and also ties if the tie rule
-        counts them as right."""
+        """Return a boolean for each outcome, for measures that count whole items. It is True for hits and, depending
+        on the tie rule, for ties."""
 
     def wrong(self, outcomes: np.ndarray) -> np.ndarray:
-        """Return which items count as wrong: all that are neither right nor void."""
+        """Return a boolean for each outcome: True if it is neither right nor void."""
 
 # from creperie.statistics.contamination import Overlap as Overlap
 @dataclass
@@ -2012,7 +2011,7 @@ class RefinePlan:
 
     @property
     def by_gaps(self) -> bool:
-        """True if the choice of items depends on nothing but the attackers' gaps, and captions are not changed."""
+        """True if the choice of items depends only on the attackers' gaps, and captions are not changed."""
 
     @property
     def fineness(self) -> int:
@@ -2025,8 +2024,8 @@ class RefinePlan:
         """Return the names of the attackers against which items are selected."""
 
     def watched(self, models: AttackerModels) -> tuple[str, ...]:
-        """Return the names of attackers that the selection does not use but that are measured: those held out or, by
-        default, all that are cheap to run."""
+        """Return the names of attackers that are measured although the selection does not use them. These are the
+        held-out attackers or, by default, all that are cheap to run."""
 
     def audited_by(self, models: AttackerModels) -> tuple[str, ...]:
         """Return the names of the attackers for the final audit. If attackers are held out, these are the attackers
@@ -2034,8 +2033,8 @@ class RefinePlan:
 
     def audit_models(self, models: AttackerModels) -> AttackerModels:
         """Return the models for the final audit: all of `models`, unless the user named the attackers to select
-        against. In that case, an installed model is included only if the user also named it, or if one of the
-        attackers (to select against or held out) needs it."""
+        against. In that case, an installed model is included only if the user named it or one of these
+        attackers (or a held-out one) needs it."""
 
 # from creperie.refining.refinement import Refined as Refined
 @dataclass(frozen=True)
@@ -2094,8 +2093,8 @@ class Robustness:
     notes: tuple[str, ...] = ...
     margin: float = ...
     def frame(self) -> Any:
-        """Return a table with one row per model and choice: accuracy, rank, and the number of ranks that the model
-        gains compared with the first choice."""
+        """Return a table with one row per model and choice. It has the accuracy, the rank, and the number of ranks
+        gained compared with the first choice."""
 
     def document(self) -> dict[str, Any]:
         """Return the results as a document for JSON."""
@@ -2276,8 +2275,8 @@ class Trained:
 # from creperie.training.settings import TrainingSettings as TrainingSettings
 @dataclass(frozen=True)
 class TrainingSettings:
-    """The settings of a training run; the defaults are those of NegCLIP and SugarCrepe. If `steps` is given,
-    training ends after this many steps, even if not all epochs are finished."""
+    """The settings of a training run. The defaults are those of NegCLIP and SugarCrepe. If `steps` is given,
+    training ends after this many steps, even within an epoch."""
 
     objective: str = ...
     epochs: int = ...
@@ -2297,8 +2296,8 @@ class TrainingSettings:
         """Return the total number of optimiser steps for a number of examples."""
 
     def epoch(self, examples: int) -> int:
-        """Return the number of optimiser steps per epoch. An incomplete last batch, which would have fewer
-        negatives, is dropped."""
+        """Return the number of optimiser steps per epoch. An incomplete last batch is dropped, because it would have
+        fewer negatives."""
 
     @property
     def document(self) -> dict[str, Any]: ...
@@ -2355,8 +2354,8 @@ def accuracy_by_subset(series: Sequence[Series], levels: Levels = ..., *, title:
 
 # from creperie.reporting.continuous import against_baseline as against_baseline
 def against_baseline(now: _Document, before: _Document) -> _BaselineResult:
-    """Compare an audit (`now`) with a baseline (`before`); return which leaks are new and which grew by more
-    than sampling noise explains."""
+    """Compare an audit (`now`) with a baseline (`before`). Return which leaks are new and which have grown
+    significantly."""
 
 # from creperie.auditing.run import audit as audit
 def audit(
@@ -2480,7 +2479,7 @@ def fill_table(
     partial: bool = False,
 ) -> _FilledTable:
     """Return a published table with the results of runs, one row per model. `rows` are further rows, from stages
-    of a recipe; `sets` describe the benchmarks on which these rows were computed."""
+    of a recipe. `sets` describe the benchmarks on which these rows were computed."""
 
 # from creperie.bench.formats.registry import find_format as find_format
 def find_format(name: str) -> Format:
@@ -2491,8 +2490,7 @@ def fit_study(
     table: Any, analyses: Mapping[str, Analysis], wish: AnalysisExtras | None = None, progress: _Progress = ...
 ) -> _FittedStudy:
     """Fit each analysis to all rows and, with `wish.per_model`, also to the rows of each model separately.
-    Return the fits and the skipped analyses. With `wish.lenient`, an error is raised only if no analysis
-    can be fitted; otherwise, it is also raised if any analysis cannot be fitted to all rows."""
+    Return the fits and the skipped analyses."""
 
 # from creperie.bench.frames import from_pandas as from_pandas
 def from_pandas(
@@ -2620,8 +2618,8 @@ def open_database(place: str | Path = ...) -> _Database:
 
 # from creperie.metrics.tasks import outcomes as outcomes
 def outcomes(which: _Task | str, layout: _Layout, scores: np.ndarray, swap: np.ndarray | None = None) -> np.ndarray:
-    """Return the outcome of each item as int8: HIT, MISS, TIE, or VOID if the task has nothing to compare in the
-    item. `scores` is the flat array of the scores that the task needs."""
+    """Return the outcome of each item as int8: HIT, MISS, TIE, or VOID if the item has nothing to compare in
+    this task. `scores` is the flat array of the scores that the task needs."""
 
 # from creperie.statistics.contamination import overlap as overlap
 def overlap(
@@ -2632,7 +2630,7 @@ def overlap(
     progress: _Progress = ...,
     near: float = 0.7,
 ) -> Overlap:
-    """Find the captions of a benchmark that occur in a corpus, and the number of items that have them."""
+    """Return the captions of a benchmark that occur in a corpus, and the number of items with such captions."""
 
 # from creperie.statistics.planning import power as power
 def power(
@@ -2701,8 +2699,8 @@ def refine(
     seed: int = 0,
     cache: bool = True,
 ) -> Refined:
-    """Refine a benchmark and audit the result. As in the papers, subsets are refined separately, unless the
-    option `together` is set."""
+    """Refine a benchmark and audit the result. `bench` is a benchmark, a spec or a path. As in the papers,
+    subsets are refined separately, unless the option `together` is set."""
 
 # from creperie.core.plugins import register_attacker as register_attacker
 def register_attacker(plugin: Any = None, name: str = "") -> Any:
@@ -2711,9 +2709,9 @@ def register_attacker(plugin: Any = None, name: str = "") -> Any:
 
 # from creperie.core.plugins import register_format as register_format
 def register_format(plugin: Any = None, name: str = "") -> Any:
-    """Register a format that benchmarks can be read from. `plugin` is a `bench.Format`, or a function that takes
-    a source with the attributes `path` and `options` and returns a benchmark. `register_format` can also
-    be used as a decorator."""
+    """Register a format that benchmarks can be read from. `plugin` is a `bench.Format` or a function that
+    returns a benchmark; the function takes a source with the attributes `path` and `options`.
+    `register_format` can also be used as a decorator."""
 
 # from creperie.core.plugins import register_maker as register_maker
 def register_maker(plugin: Any = None, name: str = "") -> Any:
@@ -2722,7 +2720,7 @@ def register_maker(plugin: Any = None, name: str = "") -> Any:
 
 # from creperie.core.plugins import register_model as register_model
 def register_model(plugin: Any = None, name: str = "") -> Any:
-    """Register a kind of model URI. `plugin` is a function of (uri, options, place) that returns a model in any
+    """Register a kind of model URI. `plugin` is a function of (uri, options, place). It returns a model in any
     form that `score` accepts. `register_model` can also be used as a decorator."""
 
 # from creperie.reporting.page import report as report
@@ -2756,13 +2754,13 @@ def robustness(
 def save(
     bench: Any, folder: str | Path, *, copy_images: bool = False, force: bool = False, progress: _Progress = ...
 ) -> Benchmark:
-    """Write a benchmark into a folder, and return it as loaded from there. `bench` may also be a result that
-    holds a benchmark, such as `Refined`."""
+    """Write a benchmark into a folder, and return the benchmark as loaded from there. `bench` may also be a
+    result with a benchmark, such as `Refined`."""
 
 # from creperie.reporting.figures.style import save_figure as save_figure
 def save_figure(figure: Any, path: str | Path) -> Path:
     """Write a figure to a file, in the format of the file's suffix, and return the path. The file appears only
-    when complete."""
+    when it is complete."""
 
 # from creperie.scoring.matrix import score as score
 def score(
@@ -2892,7 +2890,7 @@ def tune(
     save_every: int = 0,
     seed: int = 0,
 ) -> TuningComparison:
-    """Tune a model by several methods on the same examples, test each on the same items, and return the
+    """Tune a model by several methods on the same examples and test each result on the same items. Return the
     comparison."""
 
 # from creperie.models.wrapping import wrap as wrap

@@ -128,7 +128,7 @@ class FormatSource:
     path: Path
     options: Mapping[str, str] = ...
     def choice(self, name: str, choices: tuple[str, ...]) -> str:
-        """Return the value of an option, which must be one of `choices`; the first of these is the default."""
+        """Return the value of an option. It must be one of `choices`; the first of these is the default."""
 
 # from creperie.models.protocols import Generator as Generator
 @runtime_checkable
@@ -141,7 +141,7 @@ class Generator(Model, Protocol):
 @runtime_checkable
 class ImageEncoder(Model, Protocol):
     """Encodes images as L2-normalised float32 vectors (n, d). A model with q query vectors per image returns (n,
-    q, d), and the one that fits a caption best gives the score."""
+    q, d), and the vector that fits a caption best gives the score."""
 
     def encode_images(self, images: Sequence[Image.Image]) -> np.ndarray: ...
 
@@ -188,7 +188,7 @@ class Maker:
 # from creperie.models.protocols import Model as Model
 @runtime_checkable
 class Model(Protocol):
-    """The protocol of all models: each has a fingerprint."""
+    """The protocol of all models. Each has a fingerprint."""
 
     @property
     def fingerprint(self) -> Fingerprint: ...
@@ -213,7 +213,7 @@ class PairEncoder(Model, Protocol):
 # from creperie.models.protocols import PairScorer as PairScorer
 @runtime_checkable
 class PairScorer(Model, Protocol):
-    """Scores one image with several captions, as float32 numbers (n,); a higher number means a better match."""
+    """Scores one image with several captions, as float32 numbers (n,). A higher number means a better match."""
 
     def score_pairs(self, image: Image.Image, texts: Sequence[str]) -> np.ndarray: ...
 
@@ -242,8 +242,8 @@ class Pairs:
 
     @property
     def balanced(self) -> np.ndarray:
-        """A mask of the balanced items: those with several images in which every pair also occurs with true and
-        false exchanged, so that each caption is true as often as it is false."""
+        """A mask of the balanced items. An item is balanced if it has several images and every pair also occurs with
+        true and false exchanged, so that each caption is true as often as it is false."""
 
     @property
     def group(self) -> np.ndarray:
@@ -267,8 +267,8 @@ class Pairs:
 
     @property
     def unsolvable(self) -> np.ndarray:
-        """A mask of the items in which the same text is both a true and a false caption, so that no model can get
-        all their pairs right."""
+        """A mask of the items in which the same text is both a true and a false caption. No model can get all their
+        pairs right."""
 
     def said(self, texts: np.ndarray) -> list[str]:
         """Return the captions with these indices, as strings."""
@@ -279,8 +279,8 @@ class Pairs:
 
     @property
     def by_content(self) -> tuple[Pairs, np.ndarray, np.ndarray]:
-        """The same pairs in an order that depends only on the captions, and two arrays that give, for each item and
-        for each pair in the new order, its index in the old order."""
+        """The same pairs in an order that depends only on the captions, followed by two arrays. They give the old
+        index of each item and of each pair in the new order."""
 
     def folds_of(self, rows: np.ndarray, k: int, seed: int) -> np.ndarray:
         """Return a fold number for each pair in `rows`. If the pairs come with folds (`fold`), return those.
@@ -320,8 +320,7 @@ class Place:
     dtype: str = ...
     @property
     def device(self) -> str:
-        """The device. `auto` is resolved to the best one on first use, so that models without torch never look for
-        one."""
+        """The device. `auto` is resolved on first use."""
 
     @property
     def torch_device(self) -> Any: ...
@@ -417,7 +416,7 @@ class TextAttacker:
     def margins(self, pairs: Pairs, progress: _Progress = ...) -> np.ndarray: ...
     def known_margins(self, pairs: Pairs) -> np.ndarray:
         """Return the margin of each pair whose two captions both have a stored score, and NaN for all other pairs.
-        If no scores are stored at all, score all captions and return the margins of all pairs."""
+        If no scores are stored at all, all captions are scored."""
 
 # from creperie.models.protocols import TextEncoder as TextEncoder
 @runtime_checkable
@@ -430,7 +429,7 @@ class TextEncoder(Model, Protocol):
 # from creperie.models.protocols import TextPairScorer as TextPairScorer
 @runtime_checkable
 class TextPairScorer(Model, Protocol):
-    """Compares captions in pairs, without images: similarities as float32 numbers (n,), the same in either
+    """Compares captions in pairs, without images. The similarities are float32 numbers (n,), the same in either
     order."""
 
     def score_text_pairs(self, first: Sequence[str], second: Sequence[str]) -> np.ndarray: ...
@@ -438,7 +437,7 @@ class TextPairScorer(Model, Protocol):
 # from creperie.models.protocols import TextScorer as TextScorer
 @runtime_checkable
 class TextScorer(Model, Protocol):
-    """Scores captions without images, as float32 numbers (n,); higher is better."""
+    """Scores captions without images, as float32 numbers (n,). A higher number is better."""
 
     def score_texts(self, texts: Sequence[str]) -> np.ndarray: ...
 
@@ -461,4 +460,4 @@ def from_items(name: str, items: Iterable[Item], **parts: Any) -> Benchmark:
 
 # from creperie.models.weights import hash_files as hash_files
 def hash_files(paths: Iterable[Path]) -> str:
-    """Return one SHA-256 over the contents of files; their names do not affect it."""
+    """Return one SHA-256 over the contents of files. Their names do not affect it."""
