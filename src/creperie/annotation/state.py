@@ -82,7 +82,7 @@ def _guard(session: Session, context: object, instances: object) -> None:
         if isinstance(row, (Answer, Decision, Revision, Event)):
             raise StateError(
                 f"a stored {row.__tablename__} cannot be deleted",
-                hint="to erase a person's answers, use `annotate erase`",
+                hint="to erase a person's answers, use `annotate withdraw`",
             )
     for row in session.new:
         _check_new(session, row)
@@ -111,7 +111,9 @@ def _check_changed(session: Session, row: SchemaTable) -> None:
     if isinstance(row, (Decision, Revision, Event)):
         raise StateError(f"a stored {row.__tablename__} cannot be changed", hint="store a new one instead")
     if isinstance(row, Answer) and (set(changes) - ERASED or row.erased is None or row.value is not None):
-        raise StateError("answers cannot be changed, only erased")
+        raise StateError(
+            "a stored answer can be erased, but not changed", hint="use `annotate withdraw` to erase answers"
+        )
     if isinstance(row, Annotator) and "excluded" in changes:
         action = "erase" if row.withdrawn else "exclude" if row.excluded else "include"
         _permit(session, row.study_id, action)
@@ -128,7 +130,11 @@ def _check_changed(session: Session, row: SchemaTable) -> None:
 def _check_study(session: Session, row: StudyRow, before: Json) -> None:
     old = str(before.get("state", row.state))
     if old != row.state and row.state not in STUDY_MOVES[old]:
-        raise StateError(f"a study cannot change from {old} to {row.state}", where=row.name)
+        raise StateError(
+            f"a study cannot change from {old} to {row.state}",
+            where=row.name,
+            hint=f"it can become {' or '.join(sorted(STUDY_MOVES[old]))}",
+        )
     if "settings" in before or "instructions" in before:
         _permit(session, row.id, "settings")
         if "revision" not in before:

@@ -270,7 +270,9 @@ def _demonstration(record: Mapping[str, Any], folder: Path, where: str) -> Demon
         )
     if fits and len(set(fits)) not in (1, len(captions) - 1):
         raise DataError(
-            "`fits` must list exactly one caption, or all captions except one", where=where, hint="correct `fits`"
+            "`fits` must list exactly one caption, or all captions except one",
+            where=where,
+            hint="list the numbers of the captions that fit",
         )
     described = {name: str(record.get(name, "")) for name in ("scene", "subset")}
     picture = b""

@@ -69,7 +69,7 @@ def _value(loader: yaml.SafeLoader, node: yaml.Node, path: Path, lines: dict[Pat
     line = node.start_mark.line + 1
     lines[path] = line
     if len(path) > DEEPEST:
-        raise DataError("is nested too deeply", where=f"{file}:{line}", hint="nest less deeply")
+        raise DataError("is nested too deeply", where=f"{file}:{line}", hint="use fewer levels")
     if isinstance(node, yaml.MappingNode):
         return _mapping(loader, node, path, lines, file)
     if isinstance(node, yaml.SequenceNode):
@@ -77,9 +77,13 @@ def _value(loader: yaml.SafeLoader, node: yaml.Node, path: Path, lines: dict[Pat
     try:
         return loader.construct_object(node, deep=True)
     except (ValueError, OverflowError) as e:
-        raise DataError(f"holds a value that cannot be read ({e})", where=f"{file}:{line}", hint="correct it") from None
+        raise DataError(
+            f"holds a value that cannot be read ({e})", where=f"{file}:{line}", hint="quote it, if it is text"
+        ) from None
     except yaml.MarkedYAMLError as e:
-        raise DataError(f"is not YAML: {e.problem}", where=f"{file}:{line}", hint="correct it there") from None
+        raise DataError(
+            f"is not YAML: {e.problem}", where=f"{file}:{line}", hint="check quotes and indentation there"
+        ) from None
 
 
 def _mapping(

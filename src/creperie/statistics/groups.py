@@ -178,7 +178,7 @@ def _factored_whole(matrix: Any) -> Factor:
     if n <= SMALL or matrix.nnz > DENSE * n * n:
         if n > MOST_DENSE:
             raise UsageError(
-                f"the random effects cross so densely that {n:,} groups must be solved at once",
+                f"the random effects have too many groups to fit together ({n:,}): most of them share rows",
                 hint="leave out a random effect, or make it a fixed one",
             )
         return _Dense(cho_factor(matrix.toarray(), check_finite=False, overwrite_a=True))

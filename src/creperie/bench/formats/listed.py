@@ -120,7 +120,9 @@ def _sets(path: Path) -> Iterator[Mapping[str, Any]]:
     """
     document = read_json(path, strict=True)
     if not isinstance(document, dict) or not all(isinstance(descriptions, dict) for descriptions in document.values()):
-        raise DataError("is not an object of folders with descriptions", where=path, hint="give the file as published")
+        raise DataError(
+            "is not an object that maps folders to descriptions", where=path, hint="give the file as published"
+        )
     places = [path.parent / name for name in ("image-sets", "images", ".")]
     for folder, descriptions in document.items():
         inside = (re.sub(r"[^\w-]", "?", folder) or "?") + "/img*.jpg"  # keeps the pattern inside the folder

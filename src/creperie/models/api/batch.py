@@ -94,7 +94,7 @@ class BatchFiles:
                 for part, batch in zip(parts, batches, strict=True):
                     failures += self._fetched(part, batch)
         except openai.OpenAIError as e:
-            hint = "run again to go on: what was sent is not sent again"
+            hint = "run the same command again to resume: requests already sent are not sent again"
             raise ModelError(f"the batch failed: {e}", where=self.queue.endpoint.uri, hint=hint) from e
         self.queue.ledger.release(self.reserved)
         self.reserved = 0.0

@@ -185,9 +185,9 @@ class VlmGenerator:
         shows = prompt.shows or (len(prompt.images),)
         if roles != ("user", *("assistant", "user") * (len(roles) // 2)) or max(shows) > 1 or shows[-1:] != (1,):
             raise UsageError(
-                "the messages of a prompt must alternate between user and assistant, and the last one needs an image",
+                "the messages of a prompt do not alternate between user and assistant, or the last one lacks its image",
                 where=self.fingerprint.uri,
-                hint="correct the messages",
+                hint="begin and end with a user message, and give the last one exactly one image",
             )
         images = iter(prompt.images)
         return [
