@@ -159,8 +159,8 @@ def _add(
 
 
 def _seconds(desk: Desk, slot: Slot, visible: float | None) -> float | None:
-    """Return for how many seconds a question was in view. This is the shorter of two times: the one that the page
-    measured (`visible`), and the time since the question was shown. If one of them is not known, return the other.
+    """Return for how many seconds a question was in view. The page measures a time (`visible`), and the server knows
+    the time since the question was shown. The shorter of the two is returned or, if one is not known, the other.
     """
     # The time since is negative if the server's clock was set back.
     passed = desk.now - slot.shown if slot.shown is not None else -1.0

@@ -184,8 +184,8 @@ def _judge(task: str, item: Item, asked: Sequence[tuple[Judged, Settled]], undec
 
 
 def _without_columns(item: Item, columns: set[int]) -> Item | None:
-    """Return a copy of an item without the captions in `columns`, which are foils that people found to be true. Return
-    None if no foil is left, or if several images share the item's captions.
+    """Return a copy of an item without the captions in `columns`. People found these foils to be true. Return None if
+    no foil is left, or if several images share the item's captions.
     """
     if len(item.images) > 1:
         return None
@@ -284,8 +284,8 @@ def rating_table(ratings: Sequence[tuple[Judged, float]]) -> list[Json]:
 
 
 def bench_of(db: Database, name: str, spec: str | None = None, images: str | None = None) -> Benchmark:
-    """Load the benchmark of a study from `spec` or, if it is None, from the spec stored when the study was created.
-    `images` says where its images are, if not in their usual place.
+    """Load the benchmark of a study. `spec` names it; by default, the spec stored with the study is used. `images` says
+    where its images are, if not in their usual place.
     """
     with db.read() as session:
         study = study_named(session, name)

@@ -91,13 +91,13 @@ def preferred(
     common: Mapping[int, tuple[int, int]],
     cap: int,
 ) -> list[int]:
-    """Return the questions in the order in which an annotator should get them. Questions with few answers come first
-    and, among these, questions from people who share few other questions with the annotator.
+    """Return the questions in the order in which an annotator should get them. Questions with few answers come first.
+    Among these, questions from people who share few other questions with the annotator come first.
 
-    `candidates` are (copy, question) pairs in random order; copy 0 is the slot for a question's first answer, copy 1
-    the slot for its second, and so on. `common` maps each question to two numbers. For every person who already has the
-    question, count how many questions that person shares with the annotator; the numbers are the maximum and the sum of
-    these counts. Questions whose maximum is `cap` or more are left out.
+    `candidates` are (copy, question) pairs in random order. Copy 0 is the slot for a question's first answer, copy 1
+    the slot for its second, and so on. Each person who already has a question shares some number of questions with the
+    annotator; `common` maps the question to the maximum and the sum of these numbers. Questions whose maximum is `cap`
+    or more are left out.
     """
     ranked = sorted((copy, *common.get(q, (0, 0)), place, q) for place, (copy, q) in enumerate(candidates))
     return [question for _, most, _, _, question in ranked if most < cap]
@@ -173,7 +173,7 @@ class Desk:
 
     def _block(self) -> int:
         """Return the block length: every block of this many questions contains one attention check. It is normally
-        `attention_every`, but shorter for an annotator who will answer only a few questions, so that all checks are
+        `attention_every`. For an annotator who will answer only a few questions it is shorter, so that all checks are
         still asked.
         """
         share = min(1.0, self.plan.overlap / self._people()[1])  # of the questions, if everybody answers equally many

@@ -83,8 +83,7 @@ def study_record(session: Session, study: StudyRow) -> StudyRecord:
 def exported(record: StudyRecord) -> Json:
     """Return the record for export, with its digest.
 
-    Until the study is closed, the order in which captions were shown is left out, because it could reveal which
-    captions are true.
+    The order in which captions were shown could reveal which are true. It is left out until the study is closed.
     """
     over = record["state"] == CLOSED
     answers = [row if over else {**row, "shown_order": None} for row in record["answers"]]
@@ -111,7 +110,7 @@ def read_export(path: Path) -> Json:
 
 
 def export_text(document: StudyRecord, kind: str) -> str:
-    """Return an exported record as JSON, or its answers as CSV (`kind` "csv")."""
+    """Return an exported record as JSON. If `kind` is "csv", return its answers as CSV."""
     if kind == "csv":
         return csv_text(COLUMNS, map(itemgetter(*COLUMNS), answer_rows(document)))
     return json.dumps(document, ensure_ascii=False, indent=1) + "\n"

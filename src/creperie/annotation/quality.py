@@ -261,8 +261,8 @@ def _skips(record: StudyRecord) -> Counter[tuple[str, str]]:
 
 
 def _flags(questions: Sequence[Judged], evidence: AnswerEvidence) -> dict[str, list[str]]:
-    """Return warnings for each annotator. There are three kinds: agreeing too often with another annotator, answering
-    in the same order and at the same pace as another annotator, and answer times as regular as a machine's.
+    """Return warnings for each annotator. There are three kinds: the annotator agrees too often with another one,
+    answers in the same order and at the same pace as another one, or has answer times as regular as a machine's.
     """
     flags: dict[str, list[str]] = defaultdict(list)
     common: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)

@@ -1,8 +1,8 @@
 """The states of studies, slots and answers: tables of allowed transitions, checked when rows are flushed.
 
 A study is open, paused or closed. In a closed study, the only thing still possible is to erase a person's answers at
-their request. `GuardedSession` refuses every row that the tables do not allow, whether a page, the API, the command
-line or Python writes it.
+their request. `GuardedSession` refuses every row that the tables do not allow, no matter which part of creperie writes
+it.
 """
 
 from __future__ import annotations

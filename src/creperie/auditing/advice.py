@@ -85,8 +85,8 @@ def _advice_on(judgement: Judgement, before: int) -> Advice:
 
 
 def judge_validation(items: int, failed: int, unanswered: int, bench: str) -> dict[str, Any]:
-    """Return the verdict of a validation, which checks whether captions are true or false as the benchmark says.
-    `failed` and `unanswered` are numbers of items.
+    """Return the verdict of a validation. It says whether the validator confirmed that captions are true or false as
+    marked in the benchmark. `failed` and `unanswered` are numbers of items.
     """
     if failed:
         word, what, action = "in doubt", f"{failed:,} of {items:,} items have a caption that is refuted", "ask people"

@@ -82,8 +82,8 @@ def _html_cells(
 
 
 def command_of(audit: Document, cell: Document | None = None) -> str:
-    """Return the command that reproduces an audit or, with `cell`, only that result. For results of the ensemble, and
-    of attackers that run on a sample of the items, it is the command of the whole audit.
+    """Return the command that reproduces an audit. With `cell`, return the command for that result alone, if possible:
+    results of the ensemble, and of attackers that run on a sample, need the whole audit.
     """
     words = list(audit.get("command") or ["creperie", "audit", str(audit["benchmark"])])
     if cell is None or cell["attacker"] == ENSEMBLE or entry_of(cell["attacker"]).sampled:
@@ -169,8 +169,8 @@ def _row(subset: str, families: Sequence[str], mine: Mapping[str, Document], aud
 
 
 def _order_blind(subset: str, audit: Document) -> str:
-    """Return, as a string, the highest accuracies that a model can reach on a subset if it ignores word order. Without
-    figures for the subset, those for all items are returned; without any figures, the string is empty.
+    """Return the highest accuracies that a model can reach on a subset without word order, as a string. If the subset
+    has no figures, those for all items are returned. If there are none at all, the string is empty.
     """
     ceilings = {c["subset"]: c for c in audit.get("ceilings", ())}
     ceiling = ceilings.get(subset) or (ceilings.get("all") if len(ceilings) == 1 else None)

@@ -296,12 +296,12 @@ def _maker(name: str) -> Callable[[AttackerModels], Attacker]:
 
 
 def runnable_attackers(asked: Sequence[str], models: AttackerModels) -> tuple[list[str], dict[str, str]]:
-    """Return the names of the attackers to run. Also return the reason for each attacker of the standard battery that
-    cannot be run.
+    """Return the names of the attackers to run, and the reasons why other attackers of the standard battery cannot be
+    run.
 
     If `asked` is empty, the standard battery is run. "quick" stands for the part of it that answers in seconds; the
     verdict is then at best *incomplete*. Names that begin with + are added to the battery. Attackers that the user
-    names are returned even if a package that they need is missing; `make_attackers` then raises the error.
+    names are returned even if a package is missing; `make_attackers` then raises the error.
     """
     if any(not isinstance(name, str) for name in asked):
         raise UsageError(

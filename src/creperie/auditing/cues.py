@@ -100,9 +100,9 @@ def strongest_cue(
     """Return the strongest of the cues that an attacker tries. If the attacker does not try cues, return its own
     answers.
 
-    Cues above the threshold that are significant beyond doubt (`SURE`) come first, and the most accurate of these is
-    the strongest. If there are none, it is the most significant cue above the threshold; if no cue is above the
-    threshold, the most accurate cue.
+    If some cues above the threshold are significant beyond doubt (`SURE`), the most accurate of these is the strongest.
+    Otherwise it is the most significant cue above the threshold. If no cue is above the threshold, it is the most
+    accurate one.
     """
     names: Sequence[str] = getattr(attacker, "marks", ())
     every = isinstance(attacker, CueAttacker)
@@ -195,8 +195,8 @@ def _rare_cues(
 
 
 def _margins(pairs: Pairs, alone: OneSided, digests: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield one array for each cue, with one entry per pair: 1 if only the true caption contains the cue, −1 if only
-    the false one does, else 0.
+    """Yield one array for each cue, with one entry per pair. It is 1 if only the true caption contains the cue, −1 if
+    only the false one does, and 0 otherwise.
     """
     parts: list[tuple[np.ndarray, ...]] = []
     for rows in _pieces(pairs) if len(digests) else []:
@@ -220,9 +220,9 @@ OneSided = Callable[[Pairs, np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarra
 
 
 def _tallied(pairs: Pairs, alone: OneSided, kind: str = "", progress: Progress = silent) -> np.ndarray:
-    """Return an array with one column for each cue that decides at least `FEWEST` pairs. Its rows are the digest of the
-    cue, the number of pairs in which only the true caption contains it, the number in which only the false caption
-    does, the first pair of the former kind, and the first of the latter.
+    """Return an array with one column for each cue that decides at least `FEWEST` pairs. Row 0 is the digest of the
+    cue. Rows 1 and 2 count the pairs in which only the true caption, or only the false one, contains the cue. Rows 3
+    and 4 are the first of these pairs.
     """
     table = np.zeros((5, 0), np.uint64)
     with progress(f"cues of {kind}", len(pairs), "pairs") as advance:
@@ -240,8 +240,8 @@ def _pieces(pairs: Pairs) -> list[np.ndarray]:
 
 
 def _merged(table: np.ndarray) -> np.ndarray:
-    """Return an array like that of `_tallied` in which all columns of the same cue are merged. The counts are added,
-    and the earliest example pairs kept.
+    """Return an array like that of `_tallied`, with all columns of the same cue merged. The counts are added, and the
+    earliest example pairs are kept.
     """
     table = table[:, np.argsort(table[0], kind="stable")]
     begin = np.flatnonzero(np.diff(table[0], prepend=~table[0][:1]))

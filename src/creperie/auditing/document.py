@@ -226,8 +226,8 @@ def blind_rows(document: Mapping[str, Any]) -> list[list[Any]]:
 
 
 def _undecided(row: Mapping[str, Any], limit: float) -> bool:
-    """Return True if the threshold `limit` lies in the interval of a row's accuracy, or would do so with all answers
-    reversed. A row without an interval is undecided, too.
+    """Return True if the threshold `limit` lies in the interval of a row's accuracy, or in the interval for reversed
+    answers. Rows without an interval are undecided, too.
     """
     low, high = row["low"], row["high"]
     return low is None or bool(low <= limit <= max(high, 1 - low))

@@ -100,7 +100,7 @@ class GruenScorer:
         return self._score(texts)
 
     def perplexities(self, sentences: Sequence[str]) -> np.ndarray:
-        """Return a perplexity for each sentence, as in the published code: it is computed from a masked model's loss
+        """Return a perplexity for each sentence. As in the published code, it is computed from a masked model's loss
         over all tokens, although no token is masked.
 
         For causal and n-gram models, the result is infinity. Their perplexities are 50 or more, so that GRUEN's term

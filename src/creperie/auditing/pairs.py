@@ -124,7 +124,7 @@ class Pairs:
 
     @cached_property
     def repeats(self) -> tuple[np.ndarray, np.ndarray]:
-        """Two masks of items. The first selects items with a (true, false) pair that also occurs in another item; the
+        """Two masks of items. The first selects items with a (true, false) pair that also occurs in another item. The
         second selects items with a pair that occurs in another item with true and false exchanged.
         """
         width = len(self.texts) + 1
@@ -229,8 +229,8 @@ class Pairs:
 
 
 def pairs_of(bench: Benchmark, *, positive: int | None = None) -> Pairs:
-    """Return the pairs of a benchmark. With `positive`, return only pairs whose true caption has this index among the
-    captions that are true of the same image.
+    """Return the pairs of a benchmark. With `positive`, only the true caption with this index is used for each
+    image.
     """
     texts, shapes = caption_shapes(bench)
     return _pairs(bench, texts, shapes, clusters(bench, shapes), positive)

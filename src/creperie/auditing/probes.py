@@ -135,8 +135,8 @@ def probe_order(
 def _described(
     shuffled: Benchmark, writer: str | Model, options: ScoreOptions, *, where: str
 ) -> tuple[Benchmark, tuple[dict[str, str], ...]]:
-    """Return two things: the items with a model's description of the image as their first caption, and the descriptions
-    as rows.
+    """Return (items, descriptions). A model's description of the image becomes the first caption of each item. The
+    descriptions are also returned as rows.
     """
     if not writer or not all(item.images for item in shuffled):
         hint = "use items with images, and name a vlm: or api: model that describes them: `captioner=`"
@@ -192,8 +192,8 @@ def _spreads(run: Run, kinds: Sequence[str]) -> list[ScoreSpread]:
 
 
 def _first_row(run: Run) -> np.ndarray:
-    """Return one number per caption, as an array (items × captions): its score with the first image. Without such
-    scores, it is the score without an image or, if there is none either, the similarity to the first caption.
+    """Return one number per caption, as an array (items × captions). It is the caption's score with the first image. If
+    the run has no such scores, it is the score without an image, or else the similarity to the first caption.
     """
     needs = next(i for i in SCORES if i in run.inputs)
     width = int(run.layout.columns[0])

@@ -80,8 +80,8 @@ class Audit(Framed):
         return self.whole.code
 
     def save(self, path: str | Path) -> Path:
-        """Write the audit as JSON, in the form of `creperie audit --json`, or as an HTML page if the name ends in
-        .html.
+        """Write the audit as JSON, in the form of `creperie audit --json`. If the name ends in .html, write it as an
+        HTML page.
         """
         if Path(path).suffix == ".html":
             late("creperie.auditing", "write_audit_page")(late("creperie.auditing", "audit_document")(self), Path(path))

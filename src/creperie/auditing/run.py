@@ -148,8 +148,8 @@ def audit(
 def _attackers_to_run(
     options: AuditOptions, models: AttackerModels, language: str
 ) -> tuple[list[Attacker], dict[str, str], dict[str, str]]:
-    """Return three things: the attackers to run; the attackers that cannot be run, with the reasons; and the attackers
-    that do not suit captions in this language, with the reasons.
+    """Return three things: the attackers to run, the attackers that cannot be run, and the attackers that do not suit
+    captions in this language. The last two are given with the reasons.
     """
     # The attackers include `cues` and, if attackers of several families learn, an ensemble.
     names, not_sent = runnable_attackers(options.attackers, models)
@@ -165,8 +165,8 @@ def _attackers_to_run(
 
 
 def _with_comparisons(audited: Audit, bench: Benchmark, subsets: Sequence[str], options: AuditOptions) -> Audit:
-    """Return the audit with two additions: what captions alone and images alone can reveal (see `symmetry_of`), and how
-    similar the captions are.
+    """Return the audit with two additions: what captions alone and images alone can reveal (see `symmetry_of`), and the
+    similarity of the captions.
     """
     audited = replace(audited, symmetry=tuple(symmetry_of(bench, subset) for subset in (*subsets, "")))
     if find_spec("rapidfuzz") is None:  # `not_sent` says so: `similarity` needs it, too
@@ -238,8 +238,8 @@ class Attack:
         return replace(self, sample=sample), ordered, answers | slowly
 
     def on_views(self, bench: Benchmark, pairs: Pairs) -> list[AuditRow]:
-        """Run the attackers on each view of items with several true captions, and return the rows; no rows if there are
-        no such items.
+        """Run the attackers on each view of items with several true captions, and return the rows. Without such items,
+        there are no rows.
 
         A view compares one true caption of each item with the false captions: P1-N takes the first true caption, P2-N
         the second, and so on. If every true caption has its own foil, it is compared only with that foil (P1-N1, P2-N2

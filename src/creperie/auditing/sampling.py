@@ -5,8 +5,8 @@ contains the previous one. If a quick attacker leaks on a subset, the subset is 
 one small sample of it.
 
 In any other subset they are tested after 100 and after 500 items. The sample stops growing if there certainly is a leak
-or certainly none. Otherwise it grows until each attacker has as many items as attackers.toml allows (`sampled`). The
-probability of error is divided among these tests: each early one gets a small part of it, the last one the rest.
+or certainly none. Otherwise it grows up to the limit of each attacker (`sampled` in attackers.toml). The probability of
+error is divided among these tests: each early one gets a small part of it, the last one the rest.
 """
 
 from __future__ import annotations

@@ -204,8 +204,8 @@ class Judgement:
 
     @property
     def plainest(self) -> tuple[AuditRow, ...]:
-        """The leaks to name first: up to three whose cue can be named in words, then that of the strongest learned
-        attacker.
+        """The leaks to name first. These are up to three leaks whose cue can be named in words, then the leak of the
+        strongest learned attacker.
         """
         first = {name: rows[0] for name, rows in self._by_family.items()}
         plain = [row for name, row in first.items() if name not in LEARNED_FAMILIES]
@@ -254,8 +254,8 @@ class Judgement:
 
     @property
     def power(self) -> str:
-        """A text with two parts: how small a leak this audit could have detected, and the share of items with a pair of
-        captions that also occurs in another item.
+        """A text with two parts. The first says how small a leak this audit could have detected, the second how many
+        items have a pair of captions that also occurs in another item.
         """
         # If the items are too few to detect any leak but the verdict is *leaks* or *anti-learned*, the first part is
         # left out.
@@ -393,8 +393,8 @@ def judge(seen: Measurements) -> Judgement:
 
 
 def _strongest_of_all(rows: Sequence[AuditRow]) -> AuditRow | None:
-    """Return the row of the ensemble or, if another attacker is more accurate, the row of that attacker. Return None if
-    no ensemble was run.
+    """Return the row of the ensemble. If another attacker is more accurate, return its row instead. Return None if no
+    ensemble was run.
     """
     plain = [row for row in rows if not row.view and (row.leaks or not row.cue)]
     if not any(row.attacker == "ensemble" for row in plain):
@@ -403,23 +403,22 @@ def _strongest_of_all(rows: Sequence[AuditRow]) -> AuditRow | None:
 
 
 def _upper(row: AuditRow) -> float:
-    """Return the upper limit of the interval of an attacker's accuracy, either with its answers as they are or with all
-    of them reversed, whichever is higher. Return 1 if there is no interval.
+    """Return the upper limit of the interval of an attacker's accuracy, or of the accuracy of its reversed answers if
+    that is higher. Return 1 if there is no interval.
     """
     m = row.measure
     return 1.0 if math.isnan(m.accuracy + m.low + m.high) else max(m.high, 1 - m.low)
 
 
 def _either_way(row: AuditRow) -> float:
-    """Return an attacker's accuracy or, if it is mostly wrong, that of its reversed answers."""
+    """Return an attacker's accuracy. If the attacker is mostly wrong, return the accuracy of its reversed answers."""
     return max(row.measure.accuracy, 1 - row.measure.accuracy)
 
 
 def _is_above(row: AuditRow, threshold: float) -> bool:
-    """Return True if the accuracy of an attacker, or of its reversed answers, is at least the threshold minus half a
-    percentage point.
+    """Return True if more items could hardly rule out a leak. The accuracy of the attacker, or of its reversed answers,
+    is then at least the threshold minus half a percentage point.
     """
-    # More items could then hardly rule out a leak.
     return _either_way(row) >= threshold - 0.005
 
 

@@ -61,9 +61,9 @@ def cohen_kappa(
     clusters: np.ndarray | None = None,
     settings: MetricSettings = DEFAULT,
 ) -> Agreement:
-    """Return Cohen's kappa of two raters. `weights` says how much a disagreement counts: always the same (`none`), in
-    proportion to the difference between the ranks of the two ratings (`linear`), or in proportion to the square of this
-    difference (`quadratic`).
+    """Return Cohen's kappa of two raters. `weights` says how much a disagreement counts. With `none`, all disagreements
+    count the same. With `linear`, they count in proportion to the difference between the ranks of the two ratings, and
+    with `quadratic`, in proportion to its square.
 
     >>> round(cohen_kappa(np.array([1, 1, 0, 0]), np.array([1, 0, 0, 0])).value, 3)
     0.5

@@ -155,11 +155,10 @@ def choice_probabilities(layout: Layout, scores: np.ndarray, scale: float = 1.0)
 
 
 def scores_blind_to(layout: Layout, keys: np.ndarray) -> np.ndarray:
-    """Return the best image × caption scores that a model can give if it cannot distinguish an item's captions with
-    equal keys.
+    """Return the best image × caption scores of a model that cannot distinguish an item's captions with equal keys.
 
-    `keys` holds one number per caption, item after item. If captions with the same bag of words have the same number,
-    `evaluate` on these scores gives the highest accuracy that a model without word order can reach.
+    `keys` holds one number per caption, item after item. If captions with the same bag of words have the same key,
+    `evaluate` on these scores gives the highest accuracy without word order.
     """
     layout.check("text", keys)
     best_scores = np.zeros(len(layout.match), np.float32)

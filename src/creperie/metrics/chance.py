@@ -1,4 +1,4 @@
-"""Chance levels: the exact probability that an item is a hit if every score is drawn at random, without ties."""
+"""Chance levels: the exact probability of a hit if all scores of an item are random, without ties."""
 
 from __future__ import annotations
 
@@ -78,11 +78,11 @@ def _agreeing(above: dict[int, set[int]]) -> float:
 
 
 def _counted(above: dict[int, set[int]], winners: list[int]) -> float:
-    """Return the exact fraction of rankings in which each loser is below its winners; NaN if counting takes too long.
-
-    The ranks are filled from the top. The state of the count is the set of winners that are placed and the number of
-    losers that are placed.
+    """Return the exact fraction of rankings in which each loser is below its winners. Return NaN if counting takes too
+    long.
     """
+    # The ranks are filled from the top. The state of the count is the set of winners that are placed and the number of
+    # losers that are placed.
     if (len(winners) + 1) * (len(above) + 1) << len(winners) > MOST_STEPS:
         return math.nan
     bit = {w: 1 << i for i, w in enumerate(winners)}

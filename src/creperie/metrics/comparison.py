@@ -93,10 +93,10 @@ def compare(
 ) -> Comparison:
     """Return the comparison of two models' outcomes on the same items, in the same order.
 
-    The interval and the p-value allow for clusters: items of a cluster are correlated, and the size of a cluster may be
-    related to which model is better in it. The result also contains McNemar's test, which treats all items as
-    independent and uses only those on which the two outcomes differ. `test` chooses its form, as in `mcnemar`. If the
-    settings count ties as half, a tie is better than a miss and worse than a hit.
+    The interval and the p-value allow for clusters: items of a cluster are correlated, and the better model may depend
+    on the size of the cluster. The result also contains McNemar's test, in the form that `test` names (see `mcnemar`).
+    It treats all items as independent and uses only those on which the two outcomes differ. If the settings count ties
+    as half, a tie is better than a miss and worse than a hit.
     """
     if len(a) != len(b):
         raise UsageError(

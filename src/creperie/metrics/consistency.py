@@ -68,8 +68,8 @@ def integration_gap(
     (composed) item.
 
     `whole` holds one outcome per composed item, and `parts` one per decomposed caption. `owner` holds the index of each
-    part's composed item. The parts of an item count as one outcome: a hit if all are hits, a miss if any is a miss,
-    else a tie. With random scores the gap is negative, so a gap above 0 is not due to chance.
+    part's composed item. Together, the parts of an item are a hit if all are hits, a miss if any is a miss, else a tie.
+    With random scores the result is negative, so a value above 0 is not due to chance.
 
     >>> integration_gap(np.array([HIT, MISS]), np.array([HIT, HIT, HIT, HIT]), np.array([0, 0, 1, 1])).difference
     0.5
@@ -107,10 +107,10 @@ def equivalence(
     clusters: np.ndarray | None = None,
     settings: MetricSettings = DEFAULT,
 ) -> Equivalence:
-    """Test whether two models' accuracies differ by less than the margin, by two one-sided tests (TOST), and return the
-    result.
+    """Test whether two models' accuracies differ by less than the margin. Return the result of two one-sided tests
+    (TOST).
 
-    `p` is the larger of the two one-sided p-values, which come from the interval that `compare` gives. The models are
+    `p` is the larger of the two one-sided p-values. They are derived from the interval of `compare`. The models are
     equivalent if `p` is below 0.05.
     """
     both = (a != VOID) & (b != VOID)

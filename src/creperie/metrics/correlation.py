@@ -17,8 +17,8 @@ from creperie.metrics.special import normal_quantile, student_two_sided
 
 @dataclass(frozen=True)
 class Correlation:
-    """A correlation over `n` pairs, with its interval, the method of the interval, and the p-value of the hypothesis
-    that there is no correlation.
+    """A correlation over `n` pairs, with its interval and the method of the interval. `p` is the p-value of the
+    hypothesis that there is no correlation.
     """
 
     value: float
@@ -158,11 +158,11 @@ class Ranking:
 
 
 def rank_table(columns: Mapping[str, Mapping[str, float]], baseline: str = "") -> list[Ranking]:
-    """Return the rank of each model in each column. A column maps models to values. Only models that have a value in
-    all columns are ranked.
+    """Return the rank of each model in each column. A column maps models to values. Models without a value in some
+    column are left out.
 
-    Gains are the ranks that a model rises or falls compared with the first column. If `baseline` names a model, `side`
-    says in which columns a model is better or worse than it.
+    `gains` are the ranks that a model rises or falls compared with the first column. If `baseline` names a model,
+    `side` says in which columns a model is better or worse than the baseline.
 
     >>> for row in rank_table({"SC": {"x": 0.9, "y": 0.8}, "SC++": {"x": 0.4, "y": 0.6}}):
     ...     print(row.name, row.ranks, row.gains)

@@ -11,15 +11,15 @@ from creperie.metrics.intervals import Confidence, over, pulled_confidence
 
 
 def balanced(sums: np.ndarray) -> np.ndarray:
-    """Return the mean of p_c and p_f, where p_c is the fraction of captions that are judged right and p_f that of
+    """Return (p_c + p_f) / 2, where p_c is the fraction of captions that are judged right and p_f the same fraction of
     foils. `sums` holds (right captions, right foils, captions, foils).
     """
     return (over(sums[..., 0], sums[..., 2]) + over(sums[..., 1], sums[..., 3])) / 2
 
 
 def lower(sums: np.ndarray) -> np.ndarray:
-    """Return the smaller of p_c and p_f, where p_c is the fraction of captions that are judged right and p_f that of
-    foils. `sums` is as in `balanced`.
+    """Return the smaller of p_c and p_f. p_c is the fraction of captions that are judged right, and p_f the same
+    fraction of foils. `sums` is as in `balanced`.
     """
     return np.minimum(over(sums[..., 0], sums[..., 2]), over(sums[..., 1], sums[..., 3]))
 
@@ -70,7 +70,7 @@ class Area:
 
 def auroc(values: np.ndarray, truth: np.ndarray) -> Area:
     """Return the area under the ROC curve: how often a true cell (image–caption pair) has a higher score than a false
-    one, where a tie counts one half. It is NaN if there is no true or no false cell.
+    one. A tie counts one half. The area is NaN if all cells are true or all are false.
 
     >>> auroc(np.array([0.9, 0.4, 0.4, 0.1]), np.array([True, True, False, False])).value
     0.875

@@ -11,13 +11,12 @@ interval narrower.
 The influence of an item or cluster on the statistic (jackknife) takes the place of its right answers.
 
 *The difference* between two models has Tango's score interval if items are independent. If items share images, two
-proportions are combined: that of the items on which the models differ and, among these items, that of the items that
-the first model wins.
+proportions are combined: how many items the models differ on, and how many of these the first model wins.
 
-*Means over subsets* combine the intervals of the subsets (MOVER, Zou and Donner 2008), with the correlation that arises
-from clusters with items in several subsets. The variance of a tiny subset cannot be estimated; a score interval then
-assumes the variance of right and wrong answers. There is no interval if there are fewer than three images, or if one
-image has most of the weight.
+*Means over subsets* combine the intervals of the subsets (MOVER, Zou and Donner 2008). The combination allows for
+clusters with items in several subsets. The variance of a tiny subset cannot be estimated; a score interval then assumes
+the variance of right and wrong answers. There is no interval if there are fewer than three images, or if one image has
+most of the weight.
 
 *A p-value* is one minus the confidence level at which the interval just touches the tested value, so interval and
 p-value always agree.
@@ -134,8 +133,8 @@ def share_interval(right: np.ndarray, n: np.ndarray, clusters: np.ndarray | None
 
 
 def share_confidence(right: np.ndarray, n: np.ndarray, clusters: np.ndarray | None = None) -> Confidence:
-    """Return the proportion sum(right) / sum(n) with its interval. The interval allows for fractions in `right` (from
-    ties), which make the variance smaller than the binomial one.
+    """Return the proportion sum(right) / sum(n) with its interval. Fractions in `right` (from ties) make the interval
+    narrower.
     """
     covered = n > 0
     own = np.arange(len(n)) if clusters is None else clusters

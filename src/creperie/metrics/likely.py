@@ -9,8 +9,8 @@ because a low proportion with a strong correlation also explains such data.
 The interval is centred on the plain proportion, which gives every item the same weight. This proportion is less
 efficient than the model's estimate, so the interval is widened.
 
-A difference between two models combines two proportions: that of the items on which the models differ and, among these
-items, that of the items that the first model wins.
+A difference between two models combines two proportions: how many items the models differ on, and how many of these the
+first model wins.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ def _profile(right: np.ndarray, n: np.ndarray, share: float, widened: float = 1.
 
 
 def clustered_ends(right: np.ndarray, n: np.ndarray, share: float, df: float = math.inf, widened: float = 1.0) -> Ends:
-    """Return a function from confidence levels to intervals of a proportion, given the numbers of right answers and of
-    all answers in each cluster.
+    """Return a function that computes the interval of a proportion at any confidence level. `right` and `n` are the
+    numbers of right answers and of all answers in each cluster.
 
     Student's quantile has `FREEDOM` × (clusters − 1) degrees of freedom, or `df` if that is less. The variance is
     multiplied by `widened`.
@@ -99,8 +99,8 @@ def clustered_ends(right: np.ndarray, n: np.ndarray, share: float, df: float = m
 
 
 def difference_ends(wins: np.ndarray, losses: np.ndarray, n: np.ndarray) -> Ends:
-    """Return a function from confidence levels to intervals of the proportion of wins minus the proportion of losses,
-    given the counts in each cluster.
+    """Return a function that computes an interval at any confidence level. The interval is that of the proportion of
+    wins minus the proportion of losses. The arrays hold the counts of each cluster.
     """
     # The difference is d · (2w − 1), where d is the proportion of items on which the models differ and w is the
     # proportion of these items that the first model wins. The likelihood of a pair (d, w) is the likelihood of d times

@@ -53,8 +53,8 @@ def ranked(layout: Layout, scores: np.ndarray) -> Ranked:
 
 
 def median_of(values: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """Return a function from counts to medians. The counts say how often each of the sorted `values` occurs. They are
-    an array (…, values), and the medians an array (…), with NaN where all counts are 0.
+    """Return a function that computes the median of the sorted `values`. Its argument is an array (…, values) of
+    counts: how often each value occurs. It returns an array (…), with NaN where all counts are 0.
     """
 
     def median(sums: np.ndarray) -> np.ndarray:
@@ -92,7 +92,7 @@ def median_confidence(counts: np.ndarray, values: np.ndarray, median: float, clu
 
 
 def chance_ranks(layout: Layout) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return three arrays about the rank that an image's best true caption has under random scores.
+    """Return three arrays about the rank of an image's best true caption under random scores.
 
     For each item, they hold the sum of the expected ranks over its images, the number of images with a rank, and the
     sums of the probabilities of each rank (an array, items × ranks).

@@ -25,10 +25,11 @@ class Result:
     """The result of a task on a subset.
 
     `n` is the number of `unit`s (items, captions, images or pairs of captions) that the result covers. `void` counts
-    the items that are not covered, and `vacuous` those of them that have nothing to compare. `accuracy` is the value of
-    the task: a rank for mean-rank and median-rank, otherwise the proportion (hits + w·ties) / n, with the weight w from
-    the tie rule. `interval` names the method, or says why `low` and `high` are NaN. `clusters` is the number of
+    the items that are not covered, and `vacuous` how many of them have nothing to compare. `clusters` is the number of
     independent units.
+
+    `accuracy` is the value of the task. For mean-rank and median-rank it is a rank, otherwise the proportion (hits +
+    w·ties) / n, with the weight w from the tie rule. `interval` names the method, or says why `low` and `high` are NaN.
     """
 
     task: str
@@ -99,12 +100,12 @@ def evaluate(
     swap: np.ndarray | None = None,
     settings: MetricSettings = DEFAULT,
 ) -> list[Result]:
-    """Return the results of a task for every subset, for all items together and, if there are several subsets, for
-    the macro mean.
+    """Return the results of a task for every subset and for all items together. If there are several subsets, the macro
+    mean is included.
 
-    `scores` is the flat array of the scores that the task needs, with NaN where an item was not scored. `clusters`
-    holds one integer per item (see `clusters_of`). `swap` says for which items the true captions P1 and P2 are
-    swapped (see `outcomes`).
+    `scores` is the flat array of the scores that the task needs, with NaN for items that were not scored. `clusters`
+    holds one integer per item (see `clusters_of`). `swap` says for which items the true captions P1 and P2 are swapped
+    (see `outcomes`).
 
     >>> from creperie.metrics.layout import layout_of
     >>> two = layout_of([[[1, 0]], [[1, 0]]])

@@ -73,8 +73,8 @@ def _pair(query: int, others: np.ndarray, width: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class NthPositive:
-    """Contests between each image's n-th true caption (from 0, in the published order) and its false captions, for
-    images with at least `least` true captions.
+    """Contests between each image's n-th true caption (from 0, in the published order) and its false captions. Images
+    with fewer than `least` true captions have none.
     """
 
     n: int
@@ -243,8 +243,8 @@ class Mixed:
 
 @dataclass(frozen=True)
 class Decided:
-    """An item is a hit if every true cell (image–caption pair) has a score above the threshold and every false cell a
-    score below it.
+    """The rule that an item is a hit if its true cells (image–caption pairs) score above the threshold and its false
+    cells below it.
     """
 
     threshold: float
@@ -271,8 +271,8 @@ class BestAssignment:
     """The rule of GroupMatch: an item is a hit if the true assignment of images to captions has a higher sum of scores
     than any other.
 
-    An assignment gives each image a different caption (or each caption a different image, if there are fewer captions
-    than images). The rule applies only if the match matrix is such an assignment.
+    An assignment gives each image a different caption. If there are fewer captions than images, it gives each caption a
+    different image. The rule applies only if the match matrix is such an assignment.
     """
 
     def applies(self, match: np.ndarray) -> bool:

@@ -57,8 +57,8 @@ def student_quantile(p: float, df: float) -> float:
 
 
 def sign_flip_p(values: np.ndarray) -> float:
-    """Return the two-sided p-value of the sum of the values, if each value is equally likely to be positive or
-    negative.
+    """Return the two-sided p-value of the sum of the values. Under the null hypothesis, each value is equally likely to
+    be positive or negative.
 
     The p-value is exact if all values are multiples of a common step, such as 1/2 for outcomes in which a tie counts as
     half a hit. Otherwise it is approximate.

@@ -68,12 +68,11 @@ class BatchSize:
     _retry: threading.Lock = field(default_factory=threading.Lock)
 
     def captions_from(self, lengths: np.ndarray, whole: int = 0) -> tuple[int, int]:
-        """Return two numbers: how many captions form the next batch, and how many tokens this batch has, including
-        padding. `lengths` are the captions' numbers of tokens, in descending order.
+        """Return (number of captions in the next batch, number of tokens in it with padding). `lengths` are the
+        captions' numbers of tokens, in descending order.
 
-        The batch is as large as the limits allow. It is smaller if its padding would cost more than starting another
-        batch. Every caption is padded to `whole` tokens or, if `whole` is 0, to the length of the longest caption in
-        the batch.
+        The batch is as large as the limits allow, or smaller if its padding would cost more than another batch. Every
+        caption is padded to `whole` tokens. If `whole` is 0, captions are padded to the longest one in the batch.
 
         >>> BatchSize("cpu", images=16, tokens=100, captions=64, workers=2, in_flight=1, start=8).captions_from(
         ...     np.array([10, 10, 9, 8, 7, 4, 4, 4])

@@ -1,4 +1,6 @@
-"""Blind twins: copies of a benchmark in which every image is replaced by one without content, or by another item's."""
+"""Blind twins: copies of a benchmark in which every image is replaced. The replacement has no content or belongs to
+another item.
+"""
 
 from __future__ import annotations
 

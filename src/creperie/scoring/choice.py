@@ -45,9 +45,9 @@ class Case:
     subset: str = ""
 
     def asks(self, able: Sequence[str]) -> str:
-        """Return the kind of question to ask about this case: "match" if exactly one caption is true, "odd" if exactly
-        one is false. The result is the first of the kinds in `able`, those that the model can answer, that suits the
-        case; empty if none does.
+        """Return the kind of question to ask about this case. The kind "match" requires exactly one true caption, "odd"
+        exactly one false caption. `able` lists the kinds that the model can answer; the first suitable one is returned,
+        or "" if none suits.
         """
         fitting = {"match": sum(self.match) == 1, "odd": sum(self.match) == len(self.match) - 1}
         return next((a for a in able if fitting[a]), "")
@@ -245,9 +245,11 @@ def cases_of(part: BenchmarkPart, *, by_subset: bool = False) -> Iterator[Case]:
 
 
 def _sheet_rows(part: BenchmarkPart, own: Sequence[Case], number: dict[Case, int], starts: np.ndarray) -> np.ndarray:
-    """Return an array with one entry per cell of the part's score matrices: the row of the sheet that holds the cell's
-    score, or −1 if the item has no images. `own` are the part's cases, and `number` maps each distinct case to an index
-    k; the scores of case k begin in row `starts[k]` of the sheet.
+    """Return an array with one entry per cell of the part's score matrices. It is the row of the sheet with the cell's
+    score, or −1 if the item has no images.
+
+    `own` are the part's cases, and `number` maps each distinct case to an index k. The scores of case k begin in row
+    `starts[k]` of the sheet.
     """
     places = np.full(int(part.layout.widths("image_text").sum()), -1, np.int64)
     cells = part.layout.starts("image_text")

@@ -104,7 +104,7 @@ class Driver:
             return tokens
 
     def prepared(self, open_image: OpenImage, row: int) -> Any:
-        """Return an image, decoded and prepared for the model, or a fault if that is impossible."""
+        """Return an image, decoded and prepared for the model. Return a fault if that is impossible."""
         image = self.opened(open_image, row)
         staged = isinstance(self.model, StagedImages) or hasattr(self.model, "forward_pairs")
         if isinstance(image, Fault) or not staged:

@@ -76,12 +76,12 @@ def _fill_blind(filler: Filler, filled: FilledScores) -> None:
 
 
 def _fill_by_pairs(filler: Filler, filled: FilledScores, route: str) -> None:
-    """Fill the score column that the model computes pair by pair: image_text for the route `pair`, text_text for the
-    routes `between` and `joint`.
+    """Fill the score column that the model computes pair by pair. The route `pair` fills image_text; the routes
+    `between` and `joint` fill text_text.
 
     With `pair`, there is one score per pair of an image and a caption, and with `between`, one per pair of captions.
-    With `joint`, a score is the product of two vectors, each of which encodes one of the two captions together with the
-    item's image; items without exactly one image stay NaN.
+    With `joint`, each caption is encoded together with the item's image, and the score is the product of the two
+    vectors. Items without exactly one image stay NaN.
     """
     cells = pair_cells(filler.plan, route)
     sheet = filler.between(cells) if route == "between" else filler.pairs(cells)

@@ -216,8 +216,8 @@ class Filler:
             yield advance
 
     def _give_up_unreadable(self, sheet: Sheet) -> None:
-        """Decode the images that have no result, if there are only a few, and mark those that cannot be decoded as
-        failed. If no other results are missing, the model then need not be loaded.
+        """Decode images without a result, and mark those that cannot be decoded as failed. This is done only if there
+        are few of them; if nothing else is missing, the model then need not be loaded.
         """
         missing = np.flatnonzero(~sheet.done)
         if len(missing) > FEW:

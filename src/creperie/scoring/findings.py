@@ -60,9 +60,9 @@ def cut_message(tokens: int) -> str:
 def item_findings(
     part: BenchmarkPart, images: Iterable[Fault], captions: Iterable[Fault], cut: Mapping[int, int], plan: ScoringPlan
 ) -> Findings:
-    """Return the findings about one benchmark: items with an image or a caption that cannot be used, and items with a
-    caption that was cut off. `cut` maps the index of a cut-off caption in the plan to the number of tokens that it
-    lost.
+    """Return the findings about one benchmark. They name the items with an unusable image or caption, and the items
+    with a caption that was cut off. `cut` maps the index of a cut-off caption in the plan to the number of tokens that
+    it lost.
     """
     findings = Findings()
     too_long = [Fault(row, "caption-cut", cut_message(n)) for row, n in cut.items()]

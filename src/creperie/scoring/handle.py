@@ -104,7 +104,7 @@ class Handle:
 
 
 def open_model(model: Any, *, device: str = "auto", dtype: str = "auto", cache: bool | str = True) -> Handle:
-    """Return a handle to a model: the one that a URI names, or a model in memory in its present state."""
+    """Return a handle to a model. The model is named by a URI or given in memory, in its present state."""
     if isinstance(model, Handle):
         return model
     if not isinstance(model, str):
@@ -178,7 +178,9 @@ def handle_of(model: Model) -> Handle:
 
 
 def name_of(model: Any) -> str:
-    """Return the name of a model, without loading it: its URI, or else a name made from its own name or its class."""
+    """Return the name of a model, without loading it. It is the URI or, for a model in memory, a name made from its own
+    name or its class.
+    """
     if isinstance(model, str):
         return model
     if isinstance(model, Handle) or isinstance(getattr(model, "fingerprint", None), Fingerprint):
@@ -221,8 +223,8 @@ def _remember(uri: str, dtype: str, files: list[str], handle: Handle) -> None:
 
 
 def _file_states(uri: str) -> list[str]:
-    """Return one string per file of a model; it changes whenever the file does. The list is empty if the model is not
-    a single folder, or if a file changed so recently that a further change might not be noticed.
+    """Return one string per file of a model. Each changes whenever its file does. The list is empty if the model is not
+    a single folder, or if a file changed a moment ago, so that a further change might not be noticed.
     """
     try:
         folder = _folder_of(uri)

@@ -91,8 +91,8 @@ def people_note(document: Mapping[str, Any]) -> str:
 
 
 def run_notes(runs: Iterable[Run]) -> list[str]:
-    """Return notes on runs: one line for each run of people's answers and, if some runs were read from files without
-    checksums, one line that names these runs.
+    """Return notes on runs, with one line for each run of people's answers. Another line names the runs that were read
+    from files without checksums, if there are any.
     """
     known = list(runs)
     people = [f"{run.model}: {note}" for run in known if (note := people_note(run.document))]
@@ -108,8 +108,8 @@ def uncovered_note(run: Run, what: str = "no answer") -> list[str]:
 
 
 def unchecked_notes(runs: Iterable[Run]) -> tuple[str, ...]:
-    """Return a tuple with one line that names the runs that were read from files without checksums (those of older
-    versions); an empty tuple if there are none.
+    """Return a tuple with one line. The line names the runs that were read from files without checksums (those of older
+    versions). The tuple is empty if there are none.
     """
     names = [run.name for run in runs if run.unchecked]
     return (f"{UNCHECKED}: {', '.join(names)}",) if names else ()

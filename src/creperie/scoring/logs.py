@@ -41,8 +41,11 @@ class UnmatchedError(DataError):
 
 
 def check_matched(rows: Sequence[UnmatchedRow], total: int, where: str, *, partial: bool) -> list[str]:
-    """Return a list with a note on the unmatched rows; empty if all rows match an item. Raise an UnmatchedError if no
-    row matches, or if more than 10 % of the rows do not and `partial` is False. `where` names the log in the error.
+    """Return a list with a note on the unmatched rows. It is empty if all rows match an item. `where` names the log in
+    errors.
+
+    Raise an UnmatchedError if no row matches. Unless `partial` is set, also raise it if more than 10 % of the rows do
+    not match.
     """
     if len(rows) > MOST_UNMATCHED * total and (not partial or len(rows) == total):
         raise UnmatchedError(rows, total, where)
@@ -224,8 +227,8 @@ def _key(target: Any) -> str:
 
 
 def likelihoods(pairs: Any) -> tuple[float, ...]:
-    """Return the log-likelihoods from a list of pairs [log-likelihood, is greedy], in which numbers may also be given
-    as text. Return an empty tuple if `pairs` is something else, such as a free-text answer.
+    """Return the log-likelihoods from a list of pairs [log-likelihood, is greedy]. Numbers may also be given as text.
+    Return an empty tuple if `pairs` is something else, such as a free-text answer.
     """
     try:
         return tuple(float(pair[0]) for pair in pairs if len(pair) == 2)

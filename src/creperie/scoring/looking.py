@@ -1,5 +1,5 @@
-"""Check the match matrix with a model that sees images: are captions marked true really true of their images, and those
-marked false really false?
+"""Check the match matrix with a model that sees images. Captions marked true should be true of their images, and
+captions marked false should be false.
 
 The model must give probabilities: P(yes) of a generative model, or P(match) of a matching head. A caption with a
 probability of 0.5 or more counts as true of the image.
@@ -102,8 +102,8 @@ def seeing(uri: str) -> str:
 
 
 def expected_look(bench: BenchmarkSpec, uri: str, progress: Progress = silent) -> dict[str, Any]:
-    """Return a forecast of `look`: the numbers of items, of questions (pairs whose answers are not stored yet) and of
-    tokens to send to a server (`tokens_in`), with the cost and the seconds. The cost is None unless a server charges
+    """Return a forecast of `look`. It has the numbers of items, of questions (pairs whose answers are not stored yet)
+    and of tokens to send to a server (`tokens_in`), the cost, and the seconds. The cost is None unless a server charges
     for the questions. The seconds are None if unknown.
     """
     (plan,) = forecast_all([bench], [seeing(uri)], ScoreOptions(), progress=progress)

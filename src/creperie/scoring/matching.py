@@ -1,8 +1,7 @@
 """Match the answers in another harness's log to the items of a benchmark, by their ids or by the texts offered.
 
-If the log lists the options of a row, an item with the row's id matches only if the options are the captions of that
-item. If no row can be matched, the rows are assumed to be in the order of the items, or of the questions of an exported
-task.
+An item with the row's id matches only if the row's options (if listed) are the item's captions. If no row can be
+matched, the rows are assumed to be in the order of the items, or of the questions of an exported task.
 """
 
 from __future__ import annotations
@@ -86,8 +85,8 @@ class ItemFinder:
         return _of_item(item, row, offered, answer)
 
     def _question(self, answer: LoggedAnswer) -> HarnessQuestion | None:
-        """Return the exported question that a row answers; None if there is none. The question is found by its id or,
-        if the wording is the same, by the row's position in the log.
+        """Return the exported question that a row answers. It is found by its id or, if the wording is the same, by the
+        row's position in the log. Return None if it is not found.
         """
         known = next((self.questions[key] for key in answer.keys if key in self.questions), None)
         if known or answer.position is None or answer.position >= len(self.asked):

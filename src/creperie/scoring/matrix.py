@@ -66,12 +66,15 @@ def score(
 ) -> Run:
     """Score one model on one benchmark and return the run. With `out`, the run is also saved in that folder.
 
-    `model` is a URI or an object: a model of transformers, open_clip or sentence-transformers, a module or object
-    that encodes images or captions, or a function of (images, captions) or of (captions). `creperie.wrap` adds a
-    processor or a name to an object. `tasks` are names of tasks or functions of your own, which take (match, scores)
-    and return True, False or, for a tie, None; without them, every task that applies is evaluated. With
-    `cache=False`, everything is computed and nothing is stored. The scores of a function are stored only if `cache`
-    is a name, because a function has no weights by which it can be identified. Notebooks show progress bars, unless
+    `model` is a URI or an object. An object is a model of transformers, open_clip or sentence-transformers, a module or
+    object that encodes images or captions, or a function of (images, captions) or of (captions). `creperie.wrap` adds a
+    processor or a name to it.
+
+    `tasks` are names of tasks or functions of your own. A function takes (match, scores) and returns True, False or,
+    for a tie, None. Without `tasks`, every task that applies is evaluated.
+
+    With `cache=False`, everything is computed and nothing is stored. The scores of a function are stored only if
+    `cache` is a name, because a function has no weights that identify it. Notebooks show progress bars, unless
     `progress=None`.
     """
     if cache is not None:
@@ -195,8 +198,8 @@ class Matrix:
         self.store.trim()
 
     def row(self, number: int) -> Iterator[MatrixCell]:
-        """Yield the cells of one model: first those that cannot be computed or whose run is already in the output
-        folder, then the computed ones.
+        """Yield the cells of one model. Cells that cannot be computed, or whose run is already in the output folder,
+        come first.
         """
         row, start = self.rows[number], time.perf_counter()
         handle = self._try(row.open)
@@ -239,8 +242,8 @@ class Matrix:
     def _computed(
         self, number: int, handle: Handle, pending: dict[int, list[str]], start: float
     ) -> Iterator[MatrixCell]:
-        """Yield a model's pending cells, computed in one pass over all their benchmarks or, if that fails, one by
-        one.
+        """Yield a model's pending cells. They are computed in one pass over all their benchmarks or, if that fails, one
+        by one.
         """
         if not pending:
             return
@@ -299,8 +302,8 @@ class Matrix:
         return self._try(lambda: choose_tasks(column.bench, handle, asked, some=not self.fail_fast))
 
     def _earlier(self, k: int, handle: Handle, tasks: list[str], options: ScoreOptions) -> Run | None:
-        """Return the stored run of the model `handle` on the benchmark of column `k`, if the run was computed from the
-        same inputs (see `RunOrigin`) and no score is missing; else None.
+        """Return the stored run of the model `handle` on the benchmark of column `k`. Return None unless the run was
+        computed from the same inputs (see `RunOrigin`) and no score is missing.
 
         A run is never reused if the fingerprint does not identify its model with certainty.
         """

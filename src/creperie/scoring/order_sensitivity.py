@@ -38,8 +38,8 @@ KINDS = {"visualgpt": "caption", "vqa": "vqa", "yesno": "yesno", "choice": "choi
 
 @dataclass(frozen=True)
 class SensitivityRow:
-    """The result for one prompt and order. `order` is the order of the options, such as NPP for a false caption (N)
-    before two true ones (P); empty if captions are judged singly.
+    """The result for one prompt and order. `order` is the order of the options: NPP, for example, is a false caption
+    (N) before two true ones (P). It is empty if captions are judged singly.
     """
 
     prompt: str
@@ -114,8 +114,8 @@ def sensitivity(
     options: ScoreOptions | None = None,
     progress: Progress = silent,
 ) -> Sensitivity:
-    """Return the results of a model with several prompts: those in `prompts` or, if none are given, all prompts that
-    suit the way of scoring (the option `score` of the model's URI).
+    """Return the results of a model with several prompts: those in `prompts` or, by default, all prompts that suit the
+    model's way of scoring (the option `score` of its URI).
 
     Multiple-choice questions are asked with the options in every order.
     """

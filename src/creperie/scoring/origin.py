@@ -1,5 +1,5 @@
-"""What a run was computed from, as one digest. It is part of the name of the run's folder, and decides whether the run
-is reused.
+"""What a run was computed from, as one digest. The digest is part of the name of the run's folder, and decides whether
+the run is reused.
 
 The digest covers the items with their captions and match matrices, the contents of the images that the model sees, the
 model's fingerprint, the tasks, and the settings of the metrics. It does not cover the device, the batch size, shards or
@@ -34,8 +34,8 @@ NOTICES = ("caption-cut",)
 
 @dataclass(frozen=True)
 class RunOrigin:
-    """What a run was computed from: digests of the items, of the images (empty if the model sees none) and of the
-    model, as well as the tasks, the settings and the version of the scoring.
+    """What a run was computed from: digests of the items, of the images and of the model, the tasks, the settings, and
+    the version of the scoring. The digest of the images is empty if the model sees none.
     """
 
     items: str

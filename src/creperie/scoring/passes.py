@@ -41,7 +41,7 @@ def encode_texts(driver: Driver, texts: Sequence[str], sheet: Sheet) -> None:
 
 
 def score_texts(driver: Driver, texts: Sequence[str], sheet: Sheet) -> None:
-    """Fill a sheet with one number per caption, using a model that scores texts without images."""
+    """Fill a sheet with one number per caption. The model scores texts without images."""
     _plain(driver, texts, sheet, driver.model.score_texts)
 
 

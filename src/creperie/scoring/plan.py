@@ -44,8 +44,8 @@ class BenchmarkPart:
 
     @cached_property
     def pairs(self) -> tuple[np.ndarray, np.ndarray]:
-        """Two arrays with one entry per cell of the image-text score matrices: the index of the cell's image (−1 if the
-        item has no images) and that of its caption.
+        """Two arrays with one entry per cell of the image-text score matrices: the index of the cell's image, and the
+        index of its caption. The image's index is −1 if the item has no images.
         """
         owner, within = _cells(self.layout.rows * self.layout.columns)
         row, column = np.divmod(within, self.layout.columns[owner])
@@ -179,7 +179,7 @@ def _unique_images(
     benches: Sequence[Benchmark], looked_at: Sequence[_References | None], store: ResultStore, progress: Progress
 ) -> tuple[list[np.ndarray], list[PlannedImage], np.ndarray, list[Fault]]:
     """Return four things: the images of each benchmark as indices into the distinct images, the distinct images, their
-    content keys, and the faults of images that cannot be read.
+    content keys, and the faults of unreadable images.
 
     Images with equal bytes and equal crop boxes are one image.
     """
@@ -236,7 +236,7 @@ def brings_images(bench: Benchmark) -> bool:
 
 
 def swaps(bench: Benchmark, layout: Layout) -> np.ndarray:
-    """Return a boolean array: True for the items whose true captions P1 and P2 are swapped, following VISLA.
+    """Return a boolean for each item: True if its true captions P1 and P2 are swapped, following VISLA.
 
     They are swapped if P2 is closer to its nearest false caption, in edit distance, than P1 is to its own.
     """
@@ -257,10 +257,9 @@ def swaps(bench: Benchmark, layout: Layout) -> np.ndarray:
 def _distances(flat: object, left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Return the Levenshtein distance between the two captions of each pair. `left` and `right` hold the positions of
     the pairs' captions in the column `flat`.
-
-    A distance is computed from the normalised similarity of the two captions, which is 1 − distance / length of the
-    longer caption.
     """
+    # A distance is computed from the normalised similarity of the two captions, which is 1 − distance / length of the
+    # longer caption.
     a: list[str] = flat.take(left).to_pylist()  # type: ignore[attr-defined]
     b: list[str] = flat.take(right).to_pylist()  # type: ignore[attr-defined]
     longer = np.maximum([len(t) for t in a], [len(t) for t in b])

@@ -159,11 +159,10 @@ def replied_run(
 
 
 def _in_fewer_orders(given: Iterable[tuple[int, HarnessReply]], notes: list[str]) -> set[int]:
-    """Return the items whose captions were offered in fewer orders than those of other items with equally many
-    options, and append a note on them to `notes`.
-
-    With a single order, a model that always picks the same position can score well.
+    """Return the items whose captions were offered in fewer orders than usual, that is, than the captions of other
+    items with equally many options. Append a note on them to `notes`.
     """
+    # With a single order, a model that always picks the same position can score well.
     orders: dict[tuple[int, frozenset[int]], set[tuple[int, ...]]] = {}
     for number, reply in given:
         if reply.chosen and len(reply.cells) > 1:

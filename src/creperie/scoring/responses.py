@@ -1,4 +1,4 @@
-"""Import a response matrix as runs: a table of models × items in which each cell says right or wrong, or is a score."""
+"""Import a response matrix as runs. This is a table of models × items; each cell says right or wrong, or is a score."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class ResponseOptions:
 
 
 def is_response_matrix(path: str | Path) -> bool:
-    """Return whether a file is a response matrix: a CSV or TSV table with none of the `ROW_COLUMNS` (such as `id`,
-    `scores` or `choice`), which mark tables with one row per item.
+    """Return whether a file is a response matrix: a CSV or TSV table without any of the `ROW_COLUMNS`. Those columns,
+    such as `id`, `scores` or `choice`, occur in tables with one row per item.
     """
     mark = table_separator(Path(path))
     return bool(mark) and not ROW_COLUMNS & set(next(csv_rows(Path(path), mark, most=MOST_ITEMS))[1])
@@ -60,10 +60,12 @@ def import_responses(
     """Return one run per model of a response matrix. With the option `blind`, each model has a second run, made from
     its answers without images.
 
-    Rows are models and columns are items; if the first cell of the header is a word such as "item", it is the other way
-    round. With a benchmark, items are named by id or by subset/id. If more than a tenth of the names match no item, an
-    `UnmatchedError` is raised, unless `partial` is set. Without a benchmark, the runs get a benchmark that is made from
-    the names of the items, with placeholders for the captions.
+    Rows are models and columns are items. If the first cell of the header is a word such as "item", rows are items and
+    columns are models. Without `bench`, the runs get a benchmark that is made from the names of the items, with
+    placeholders for the captions.
+
+    With `bench`, items are named by id or by subset/id. If more than a tenth of the names match no item, an
+    `UnmatchedError` is raised, unless `partial` is set.
     """
     how, file = options or ResponseOptions(), Path(path)
     models, cells = _cells(file, how)

@@ -90,8 +90,8 @@ class RunHeader:
 
     @property
     def blinded(self) -> str:
-        """What replaced the images, such as `noise`, if the benchmark was a blind twin (a copy with replaced images);
-        empty for other runs.
+        """The name of the replacement images, such as `noise`, if the benchmark was a blind twin (a copy with replaced
+        images). It is empty for other runs.
         """
         _, mark, shown = self.benchmark.rpartition("~")
         return shown if mark and shown.partition("-")[0] in (*KINDS, NO_IMAGE) else ""
@@ -338,8 +338,8 @@ class Run(RunHeader, Framed):
     # -- results -------------------------------------------------------------------------------------------------
 
     def outcomes(self, which: str) -> np.ndarray:
-        """Return the outcome of the task `which` for every item: HIT, MISS, TIE, or VOID if a score is missing or
-        there is nothing to compare.
+        """Return the outcome of the task `which` for every item: HIT, MISS, TIE or VOID. VOID means that a score is
+        missing or that there is nothing to compare.
         """
         chosen = task(which)
         return outcomes(chosen, self.layout, self.scores(chosen.needs), self.swap)
@@ -358,8 +358,8 @@ class Run(RunHeader, Framed):
     def evaluate(
         self, tasks: str | Judge | Iterable[str | Judge] | None = None, settings: MetricSettings | None = None
     ) -> list[Result]:
-        """Return results recomputed from the stored scores, with other settings or for other tasks (names or
-        functions).
+        """Return results recomputed from the stored scores. `settings` and `tasks` (names or functions) may differ from
+        those of the run.
         """
         results: list[Result] = []
         for chosen in map(self.scored_task, task_names(tasks or self.tasks)):

@@ -1,9 +1,9 @@
 """A shelf: records of fixed width, each with a 32-byte key, in append-only files that survive a crash at any point.
 
-A file is a sequence of blocks. A block is written by one `append`: a header, n keys, n values, and a checksum over
-all of it. A reader uses only blocks with a valid checksum: an incomplete write, a flipped bit or a lost page costs
-the records of that block (they are computed again), but never gives a wrong value. Every writer has its own file,
-which it keeps locked, so several processes can write at the same time.
+A file is a sequence of blocks. A block is written by one `append`: a header, n keys, n values, and a checksum over all
+of it. A reader uses only blocks with a valid checksum. An incomplete write, a flipped bit or a lost page therefore
+costs the records of that block (they are computed again), but never gives a wrong value. Every writer keeps its own
+file locked, so several processes can write at the same time.
 """
 
 from __future__ import annotations
@@ -157,8 +157,8 @@ class SegmentFolder:
         return opened
 
     def find(self, keys: np.ndarray) -> Found:
-        """Find keys, given as an array (n × 32 bytes), and return the stored values of those that are in this folder;
-        checksums are verified.
+        """Find keys, given as an array (n × 32 bytes). Return the stored values of the keys in this folder, after
+        verifying checksums.
         """
         empty = Found(np.zeros(0, np.int64), np.zeros((0, 0), np.uint8))
         segments = self.segments() if len(keys) else []

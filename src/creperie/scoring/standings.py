@@ -1,9 +1,8 @@
-"""Standings: a table of models and benchmarks, with ranks, and letters that models share if they do not differ
+"""Standings: a table of models and benchmarks, with ranks and letters. Models that share a letter do not differ
 significantly.
 
 A column is one task on one benchmark. Its models are compared in pairs on the same items, as in `compare`; Holm's
-correction covers all pairs. A model's rank is one more than the number of models that are significantly better. Models
-that share a letter do not differ significantly.
+correction covers all pairs. A model's rank is one more than the number of significantly better models.
 """
 
 from __future__ import annotations

@@ -6,9 +6,9 @@
       store/<model>/answers.jsonl   what a generative model wrote, with its thoughts
       memo/<kind>/*.seg             digests of files by path, size and time of change
 
-A key is the SHA-256 of the content (the encoded image with its crop box, the caption, or both for a pair), and each
-model has a folder, named by its fingerprint. So a result is shared by benchmarks with the same content, but never by
-two models.
+A key is the SHA-256 of the content: the encoded image with its crop box, the caption, or both for a pair. Each model
+has a folder, named by its fingerprint. Benchmarks with the same content therefore share results, but two models never
+do.
 """
 
 from __future__ import annotations
@@ -133,8 +133,8 @@ class ResultStore:
         self.root = self.home / "store"
 
     def shelf(self, fingerprint: Fingerprint, kind: str) -> VectorShelf:
-        """Return the shelf (a folder of records) with a model's results of one `kind`, that is, for one ability such
-        as "image". If the model's folder has no description of the model yet, write one.
+        """Return the shelf (a folder of records) with a model's results of one `kind`. A kind is an ability, such as
+        "image". If the model's folder has no description of the model yet, write one.
         """
         folder = self.root / fingerprint.key
         describe(folder, fingerprint)
@@ -162,8 +162,8 @@ class ResultStore:
         return entries
 
     def clear(self, model: str | None = None) -> int:
-        """Delete the stored results of one model (named by URI, key or the beginning of its key) or, without `model`,
-        everything that is stored. Return the bytes freed.
+        """Delete the stored results of one model, or everything if `model` is None. `model` is a URI, a key or the
+        beginning of a key. Return the bytes freed.
         """
         entries = self.entries()
         if model is not None:

@@ -16,11 +16,11 @@ USUAL = ("itt", "t2i", "group", "tot", "blind")
 
 
 def choose_tasks(bench: Benchmark, handle: Handle, asked: Sequence[str], *, some: bool = False) -> list[str]:
-    """Return the tasks to compute: those requested (`asked`), or by default the usual ones that the items and the model
-    allow.
+    """Return the tasks to compute. These are the requested ones (`asked`) or, by default, the usual ones that suit the
+    items and the model.
 
-    Raise a UsageError if a requested task is impossible; with `some`, leave it out, and raise the error only if none is
-    left.
+    Raise a UsageError if a requested task is impossible. With `some`, impossible tasks are left out, and the error is
+    raised only if none is left.
     """
     layout = layout_of_bench(bench)
     if not len(layout):

@@ -70,7 +70,7 @@ def fit_name(label: str, sample: str) -> str:
 
 @dataclass(frozen=True)
 class FittedStudy:
-    """All fitted analyses, and those that were skipped, with the reasons."""
+    """All fitted analyses. The skipped ones are listed with the reasons."""
 
     fits: tuple[Analysed, ...]
     skipped: tuple[SkippedAnalysis, ...] = ()

@@ -77,8 +77,8 @@ def overlap(
 ) -> Overlap:
     """Return the captions of a benchmark that occur in a corpus, and the number of items with such captions.
 
-    The corpus is a text file with one caption per line (in tab-separated lines, the last column), or another benchmark.
-    If it is a benchmark, images with the same file name are counted as well.
+    The corpus is a text file with one caption per line, or another benchmark. Of tab-separated lines, only the last
+    column is compared. If the corpus is a benchmark, images with the same file name are counted as well.
     """
     benchmark = as_benchmark(bench)
     other = None if isinstance(corpus, str | Path) and Path(corpus).is_file() else as_benchmark(corpus)

@@ -56,8 +56,8 @@ NAMES = tuple(_WEIGHTS)
 
 
 def columns_of(contrast: str, levels: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Return the columns of a named contrast, as a matrix of n × (n − 1) numbers for n levels, and the columns'
-    labels.
+    """Return the columns of a named contrast and their labels. The columns are a matrix of n × (n − 1) numbers for n
+    levels.
 
     >>> columns_of("rest", ["no", "yes"])[0].tolist()
     [[-0.5], [0.5]]
@@ -148,8 +148,8 @@ def design(table: pa.Table, analysis: Analysis) -> Design:
 
 
 def with_short_names(table: pa.Table, names: Sequence[str]) -> pa.Table:
-    """Return the table with a column for each of these names. A name may be the full name of a column or, as a short
-    name, the full name without the prefix `tag.`. For a short name, a copy of the column is added.
+    """Return the table with a column for each of these names. A name is the full name of a column, or a short name,
+    which lacks the prefix `tag.`. For a short name, a copy of the column is added.
     """
     for name in names:
         if name in table.column_names:

@@ -48,8 +48,8 @@ def stem_of(uri: str) -> str:
 
 
 def with_families(table: pa.Table, analyses: Mapping[str, Analysis], families: str, ours: bool) -> FamilyStudy:
-    """Return the table and the analyses with families of models added. Every family gets a random intercept. If an
-    analysis has random intercepts for each model and level of a factor, it also gets them for each family and level.
+    """Return the table and the analyses with families of models added. Every family gets a random intercept. Analyses
+    with random intercepts for each model and level of a factor also get them for each family and level.
 
     `families` is the name of a column, `auto` (families are found by `stem_of`), `none`, or empty. Empty means `auto`
     for creperie's own presets (`ours`) and `none` for the analyses of a paper, which stay as published.

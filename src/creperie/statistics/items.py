@@ -57,8 +57,8 @@ class ItemOptions:
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """Which model got which item right. `right` has the shape (items, models), with values from 0 to 1 and NaN where
-    there is no result. The items are in the order of the run `first`. `chance` is the probability of a right guess for
+    """Which model got which item right. `right` has the shape (items, models), with values from 0 to 1 and NaN for
+    missing results. The items are in the order of the run `first`. `chance` is the probability of a right guess for
     each item, 0 if unknown.
     """
 
@@ -138,7 +138,7 @@ class ItemStudy(Framed):
 
     @cached_property
     def agreement(self) -> list[PairAgreement]:
-        """How much every two runs (including those of people) agree on which items they get right."""
+        """For every two runs (including those of people), how far they get the same items right."""
         return pair_agreements(self.answers.outcomes, self.answers.first.clusters)
 
     def frame(self) -> pa.Table:
@@ -329,12 +329,12 @@ def _spread_over_difficulty(right: np.ndarray, size: int) -> np.ndarray:
 
 
 def _rank_error(right: np.ndarray, items: np.ndarray, new: np.ndarray) -> tuple[float, float]:
-    """Return two measures of how well the accuracies on `items` represent those on all items, for the models marked in
-    `new`.
+    """Return two measures of how well the accuracies on `items` represent those on all items. They are about the models
+    marked in `new`.
 
-    The first is the fraction of pairs of models (with at least one marked model) that both accuracies put in the same
-    order. A pair that is tied in only one of these orders counts half. The second is the mean squared difference
-    between a marked model's accuracies on `items` and on all items.
+    The first is the fraction of pairs of models that both accuracies put in the same order. Pairs without a marked
+    model are left out, and a pair that is tied in only one of the orders counts half. The second is the mean squared
+    difference between a marked model's accuracies on `items` and on all items.
     """
     whole, part = np.nanmean(right, axis=0), np.nanmean(right[items], axis=0)
     gaps, order = (np.sign(v[new][:, None] - v[None, :]) for v in (whole, part))

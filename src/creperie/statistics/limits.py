@@ -62,8 +62,8 @@ TIE_RULES: tuple[Ties, ...] = ("wrong", "half")
 
 
 def half_truths(captions: Sequence[Sequence[str]], layout: Layout) -> np.ndarray:
-    """Return a boolean for each item: True if every false caption has all words of a true one, in the same order, and
-    at least one more.
+    """Return a boolean for each item: True if every false caption extends a true one. It then has all words of the true
+    caption, in the same order, and at least one more.
 
     A model whose scores rise with the number of things that a caption mentions is worse than chance on such items
     (Kargi, Uselis and Oh 2026).

@@ -100,8 +100,10 @@ def power(claim: str, runs: Sequence[Run] = (), *, options: PowerOptions) -> Pow
     """Return how often simulated studies support the claim, and how many items they need to reach the target power.
 
     The claims are: `compare` (one model is better), `interval` (an accuracy is known to ± width), `clean` and `leak`
-    (verdicts of an audit), and `kappa` (the agreement of raters is above `least`). For `compare`, two runs may be
-    given: studies are then simulated by resampling the images of these runs, each with all its items.
+    (verdicts of an audit), and `kappa` (the agreement of raters is above `least`).
+
+    For `compare`, two runs may be given. Studies are then simulated by resampling the images of these runs, each with
+    all its items.
     """
     if claim not in get_args(Claim):
         raise unknown("claim", claim, get_args(Claim))

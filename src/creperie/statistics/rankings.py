@@ -154,8 +154,8 @@ def robustness(runs: Sequence[Run | str | Path], *, options: RobustOptions, sett
 
 
 def wrong_labels(text: str) -> tuple[float, float, float]:
-    """Return the fraction of wrong labels, given as text such as "4/100" (wrong/checked), and both ends of its Wilson
-    interval.
+    """Return the fraction of wrong labels and both ends of its Wilson interval. `text` is a fraction such as "4/100"
+    (wrong/checked).
     """
     wrong, _, read = text.partition("/")
     if not (wrong.isdigit() and read.isdigit() and 0 <= int(wrong) <= int(read) and int(read)):
@@ -167,7 +167,7 @@ def wrong_labels(text: str) -> tuple[float, float, float]:
 
 def _choices(runs: Sequence[Run], answers: Answers) -> dict[str, dict[str, float]]:
     """Return the accuracies by choice and model. The choices are each tie rule, equal weights for all subsets, and
-    every other task that all runs have. If a task has another number of items, its name says so.
+    every other task that all runs have. The name of a task includes its number of items if that is not the usual one.
     """
     tied = any((o == TIE).any() for o in answers.outcomes.values())
     rules = TIE_RULES if tied else TIE_RULES[:1]

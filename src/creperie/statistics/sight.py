@@ -40,8 +40,8 @@ class PictureGain:
 
     @cached_property
     def solved_by(self) -> np.ndarray:
-        """For each item, what at least half of the models need to know the answer: "text" if the text alone is enough,
-        "picture" if they need the picture too, "neither" if even both are not enough.
+        """For each item, "text", "picture" or "neither". The first means that at least half of the models know the
+        answer from the text alone, the second that at least half know it with the picture, and the last that fewer do.
         """
         half = (1 + self.chance) / 2
         text = self.text.mean(axis=1)
@@ -68,8 +68,8 @@ def picture_gain(
 
 
 def split_twins(runs: Sequence[Run]) -> tuple[list[Run], list[Run]]:
-    """Return the runs with pictures and, in the same order, their blind twins. If all runs are blind, or if none is,
-    return all runs and an empty list.
+    """Return the runs with pictures and, in the same order, their blind twins. If all runs are blind or none is, return
+    all runs and an empty list.
 
     A run is blind if it was made with `score --image noise` (or another replacement of the images). Its benchmark is
     then named BENCH~noise.

@@ -141,8 +141,8 @@ def long_table(
     reading: TableReading | None = None,
     progress: Progress = silent,
 ) -> LongTable:
-    """Return the comparisons of all runs in one long table, with columns from the benchmarks that were scored, and
-    with notes.
+    """Return the comparisons of all runs in one long table, with notes. Columns are added from the benchmarks that were
+    scored.
     """
     if not runs:
         raise UsageError("no run given", hint="name at least one run")

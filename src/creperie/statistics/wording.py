@@ -84,13 +84,13 @@ def words_of(texts: pa.Array) -> np.ndarray:
 def construction_columns(
     constructions: Sequence[str | None], slots: tuple[np.ndarray, np.ndarray] | None
 ) -> dict[str, pa.Array]:
-    """Return two columns: the construction of each caption, such as active or passive (null if unknown), and whether
-    the caption and its foil mention the two participants in the same order.
+    """Return two columns. The first is the construction of each caption, such as active or passive (null if unknown).
+    The second says whether the caption and its foil mention the two participants in the same order.
 
-    `slots` has the position of the caption among the image's true captions and that of the foil among its false ones. A
-    foil exchanges the roles of the participants. A foil in the same construction as its caption mentions them in the
-    opposite order. A foil in the other construction mentions them in the same order: "a ball is hit by a player" has
-    the foil "a ball hits a player".
+    `slots` has the position of the caption among the image's true captions, and the position of the foil among its
+    false ones. A foil exchanges the roles of the participants. A foil in the same construction as its caption mentions
+    them in the opposite order. A foil in the other construction mentions them in the same order: "a ball is hit by a
+    player" has the foil "a ball hits a player".
     """
     types: list[str | None] = []
     orders: list[str | None] = []

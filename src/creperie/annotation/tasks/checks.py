@@ -34,7 +34,7 @@ def _verdict(task: str) -> Field:
 
 
 def _ask_foils(item: Item, with_image: bool) -> Iterator[Json]:
-    """Yield one question for every image and every caption that is meant to be false of it.
+    """Yield one question for every image and every false caption.
 
     The field `true` of a question is a caption that is true of the image, or None. It is used for attention checks, and
     never shown beside the foil.

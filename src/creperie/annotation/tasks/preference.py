@@ -128,8 +128,8 @@ def _show_bias(payload: Payload, order: Order) -> PageForm:
 
 
 def _mean_bias(payload: Payload, order: Order, read: Value) -> Value:
-    """Return the rating, positive if the true caption was rated as the more reasonable text and negative if the foil
-    was.
+    """Return the rating with a sign that says which text was rated as more reasonable: positive for the true caption,
+    negative for the foil.
     """
     # The sign is adjusted for the order in which the captions were shown.
     return {"rating": read["rating"] if order[0] == 1 else -read["rating"]}

@@ -78,7 +78,7 @@ def _state(request: Request, act: Callable[[Desk], Receipt | None]) -> StateOut:
 
 @router.post("/api/next")
 def next_question(request: Request) -> StateOut:
-    """Return the question that the annotator holds, or else give out the next one."""
+    """Return the question that the annotator holds. If there is none, give out the next one."""
     return _state(request, lambda desk: None)
 
 

@@ -56,8 +56,8 @@ Consent = Annotated[str, Form(max_length=16)]
 
 
 def _linked(request: Request, site: SiteHere, token: str) -> Visitor:
-    """Return the visitor whose link has this token. If there is none, respond with 404 or, after too many failed
-    attempts from the same address, with 429.
+    """Return the visitor whose link has this token. If there is none, respond with 404. After too many failed attempts
+    from the same address, respond with 429.
     """
     with site.db.read() as session:
         who = recognised(request, link_of(session, token))
@@ -183,7 +183,7 @@ def home(request: Request) -> Response:
 
 @router.get("/work")
 def work_page(request: Request, who: AnnotatorHere) -> Response:
-    """Show the page on which annotators work or, if the consent text has changed, the new text."""
+    """Show the page on which annotators work. If the consent text has changed, show the new text first."""
     if who.consent_due:
         return _entry_page(request, who.study, "/consent", who=who)
     return page(request, "work.html", **_about(who.study), annotator=who.annotator, stopped=who.study.state != OPEN)

@@ -239,7 +239,7 @@ def _read_settings(typed: Mapping[str, str]) -> tuple[Json, dict[str, str]]:
 
 @router.post("/studies/{name}/crowd")
 def change_crowd(here: OwnerHere, ids: Annotated[Text, Form(max_length=60_000)] = "") -> Response:
-    """Add ids to the list of workers or, without ids, create the address that all workers share."""
+    """Add ids to the list of workers. Without ids, create the address that all workers share."""
     if ids.strip():
         new = list_workers(here.site.db, here.name, ids.splitlines(), here.who.actor)
         return _settings_page(here, notice=f"Added: {counted(new, 'new id')}.")
