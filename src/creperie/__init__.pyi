@@ -1540,8 +1540,8 @@ class Audit(_Framed):
         """The exit code of the verdict."""
 
     def save(self, path: str | Path) -> Path:
-        """Write the audit as JSON, in the form of `creperie audit --json`, or as an HTML page if the name ends in
-        .html."""
+        """Write the audit as JSON, in the form of `creperie audit --json`. If the name ends in .html, write it as an
+        HTML page."""
 
     def to_html(self) -> str:
         """Return the audit as one HTML page."""
@@ -1645,11 +1645,11 @@ class Benchmark(_Framed):
         """Write the benchmark into a folder, as `creperie.save` does, and return it as loaded from there."""
 
     def only(self, *subsets: str | Iterable[str]) -> Benchmark:
-        """Return a benchmark of the items in these subsets, which are given one by one or as a list."""
+        """Return a benchmark of the items in these subsets. The names are given one by one or as a list."""
 
     def sample(self, n: int, seed: int = 0) -> Benchmark:
-        """Return a benchmark of `n` items (or all, if there are fewer), drawn without replacement, in their original
-        order."""
+        """Return a benchmark of `n` items, or all if there are fewer. They are drawn without replacement and stay in
+        their original order."""
 
     def head(self, n: int) -> Benchmark:
         """Return a benchmark of the first `n` items of every subset."""
@@ -1760,7 +1760,7 @@ class Item:
         subset: str = "pairs",
         **tags: _Tag,
     ) -> Item:
-        """Return an item with one image or none, and with one or more true and one or more false captions."""
+        """Return an item with at least one true and one false caption, and with at most one image."""
 
     @property
     def positives(self) -> tuple[str, ...]:
@@ -1803,7 +1803,7 @@ class ItemStudy(_Framed):
 
     @property
     def agreement(self) -> list[_PairAgreement]:
-        """How much every two runs (including those of people) agree on which items they get right."""
+        """For every two runs (including those of people), how far they get the same items right."""
 
     def frame(self) -> Any:
         """Return an Arrow table with one row per item, the most suspicious first. `images` holds image keys."""
@@ -2032,9 +2032,9 @@ class RefinePlan:
         selected against and those held out."""
 
     def audit_models(self, models: AttackerModels) -> AttackerModels:
-        """Return the models for the final audit: all of `models`, unless the user named the attackers to select
-        against. In that case, an installed model is included only if the user named it or one of these
-        attackers (or a held-out one) needs it."""
+        """Return the models for the final audit. These are all of `models`, unless the user named the attackers to
+        select against. In that case, only models that the user named, or that these attackers or held-out
+        ones need, are included."""
 
 # from creperie.refining.refinement import Refined as Refined
 @dataclass(frozen=True)
@@ -2180,8 +2180,8 @@ class Run(_RunHeader, _Framed):
         """Return whether the run was computed on this benchmark or on a part of it."""
 
     def outcomes(self, which: str) -> np.ndarray:
-        """Return the outcome of the task `which` for every item: HIT, MISS, TIE, or VOID if a score is missing or
-        there is nothing to compare."""
+        """Return the outcome of the task `which` for every item: HIT, MISS, TIE or VOID. VOID means that a score is
+        missing or that there is nothing to compare."""
 
     def scored_task(self, name: str) -> _Task:
         """Return a task; raise a UsageError if the run lacks the scores that it needs."""
@@ -2189,8 +2189,8 @@ class Run(_RunHeader, _Framed):
     def evaluate(
         self, tasks: str | _Judge | Iterable[str | _Judge] | None = None, settings: MetricSettings | None = None
     ) -> list[_Result]:
-        """Return results recomputed from the stored scores, with other settings or for other tasks (names or
-        functions)."""
+        """Return results recomputed from the stored scores. `settings` and `tasks` (names or functions) may differ
+        from those of the run."""
 
     def save(self, folder: str | Path) -> Run:
         """Write the run atomically to `folder/<name>`, replacing an older run of that name; return the saved run."""
@@ -2454,8 +2454,8 @@ def evaluate(
     swap: np.ndarray | None = None,
     settings: MetricSettings = ...,
 ) -> list[_Result]:
-    """Return the results of a task for every subset, for all items together and, if there are several subsets,
-    for the macro mean."""
+    """Return the results of a task for every subset and for all items together. If there are several subsets,
+    the macro mean is included."""
 
 # from creperie.reporting.notebook import figure as figure
 def figure(
@@ -2542,8 +2542,8 @@ def load(
     id: str | Sequence[str] = ...,
     tag: str | Sequence[str] = ...,
 ) -> Benchmark:
-    """Load a benchmark: by its name in the catalog, from a folder that creperie wrote, from `FORMAT:PATH`, from
-    a table of captions, or from anything that `from_pandas` takes."""
+    """Load a benchmark. `spec` is its name in the catalog, a folder that creperie wrote, `FORMAT:PATH`, a table
+    of captions, or anything that `from_pandas` takes."""
 
 # from creperie.models.registry import load_model as load_model
 def load_model(uri: str, *, device: str = "auto", dtype: str = "float32") -> Model:
@@ -2561,8 +2561,8 @@ def long_table(
     reading: _TableReading | None = None,
     progress: _Progress = ...,
 ) -> _LongTable:
-    """Return the comparisons of all runs in one long table, with columns from the benchmarks that were scored,
-    and with notes."""
+    """Return the comparisons of all runs in one long table, with notes. Columns are added from the benchmarks
+    that were scored."""
 
 # from creperie.making.generation import make as make
 def make(

@@ -385,7 +385,7 @@ class Benchmark(Framed):
 
     @explained
     def only(self, *subsets: str | Iterable[str]) -> Benchmark:
-        """Return a benchmark of the items in these subsets, which are given one by one or as a list."""
+        """Return a benchmark of the items in these subsets. The names are given one by one or as a list."""
         wanted = [name for one in subsets for name in ([one] if isinstance(one, str) else one)]
         for name in wanted:
             if not isinstance(name, str) or name not in self.subsets:
@@ -400,8 +400,8 @@ class Benchmark(Framed):
 
     @explained
     def sample(self, n: int, seed: int = 0) -> Benchmark:
-        """Return a benchmark of `n` items (or all, if there are fewer), drawn without replacement, in their original
-        order.
+        """Return a benchmark of `n` items, or all if there are fewer. They are drawn without replacement and stay in
+        their original order.
         """
         if n < 0:
             raise UsageError(f"cannot sample {n} items", where=self.name, hint="choose 0 or more")
@@ -538,8 +538,8 @@ def _prefixed(bench: Benchmark) -> Benchmark:
 
 
 def image_keys(bench: Benchmark) -> list[str]:
-    """Return the keys of all images that items refer to, without crop boxes and without duplicates, in the order of
-    first use.
+    """Return the keys of all images that items refer to, in the order of first use. Crop boxes and duplicates are left
+    out.
     """
     references = pc.unique(bench.ragged("images")[1])
     return pc.unique(pc.replace_substring_regex(references, REFERENCE_ENDING, "")).to_pylist()

@@ -71,8 +71,8 @@ def recorded_audit(bench: Benchmark) -> dict[str, Any] | None:
 def record_audit(folder: Path, audit: Mapping[str, Any]) -> None:
     """Write an audit beside a saved benchmark, and the audit's verdict into README.md and DATASHEET.md.
 
-    Nothing is written if the folder is read-only, if its items are not those that were audited, or if it already has an
-    audit of the same items with more attackers than this one.
+    Nothing is written if the folder is read-only, or if its items are not the audited ones. The same holds if the
+    folder already has an audit of these items with more attackers.
     """
     manifest = folder / MANIFEST_FILE
     if not manifest.is_file() or read_json(manifest).get("hash") != audit["hash"]:

@@ -197,9 +197,7 @@ def _column(view: View, row: int, caption: int) -> list[bool]:
 
 
 def _contradictions(view: View) -> Iterator[Finding]:
-    """Yield findings for captions that are true of an image in one item, and false of the same image in another
-    item.
-    """
+    """Yield findings for captions that are true of an image in one item and false of the same image in another item."""
     cells, values = view.bench.ragged("match")
     images, references = view.bench.ragged("images")
     if not len(references):
@@ -220,8 +218,8 @@ def _contradictions(view: View) -> Iterator[Finding]:
 def _across_items(
     view: View, code: np.ndarray, row: np.ndarray, true: np.ndarray, cell: np.ndarray
 ) -> Iterator[Finding]:
-    """Yield a finding for each caption that is false of an image in one item and true of the same image in another
-    item.
+    """Yield a finding for each contradiction: a caption that is false of an image in one item and true of the same
+    image in another.
 
     The four arrays have one entry per cell of the match matrices. `code` identifies the image and the caption, `row` is
     the index of the item, `true` says whether the caption is true of the image, and `cell` is the index of the cell.

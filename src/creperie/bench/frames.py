@@ -32,11 +32,12 @@ def from_pandas(frame: Any, *, images: str | Path | None = None, name: str = "fr
     """Return a benchmark made from a table in memory. The table has one row per item, and columns with true and false
     captions.
 
-    `frame` is a pandas or polars data frame, an Arrow table, a `datasets.Dataset`, or a list or torch `Dataset` of
-    items, dictionaries or tuples (image, caption, foil, …). Columns with usual names (image, caption, negative,
-    subset, id and so on) are recognised. Name other columns in `roles` or as keyword arguments, for example
-    `positive="text"`. An image is a PIL image, an array or tensor, encoded bytes, a path, or a key in `images` (a
-    folder, zip or Parquet file).
+    `frame` is a pandas or polars data frame, an Arrow table, a `datasets.Dataset`, or a list or torch `Dataset`. The
+    elements of a list or `Dataset` are items, dictionaries or tuples (image, caption, foil, …).
+
+    Columns with usual names (image, caption, negative, subset, id and so on) are recognised. Name other columns in
+    `roles` or as keyword arguments, for example `positive="text"`. An image is a PIL image, an array or tensor, encoded
+    bytes, a path, or a key in `images` (a folder, zip or Parquet file).
     """
     if (held := held_benchmark(frame)) is not None:
         return held

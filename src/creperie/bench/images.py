@@ -194,7 +194,7 @@ def decode_image(data: bytes, *, max_pixels: int = MAX_PIXELS) -> Image.Image:
 
 
 def picture_type(data: bytes) -> str:
-    """Return the file suffix for an encoded image, such as `.jpg`, according to its header; nothing is decoded.
+    """Return the file suffix for an encoded image, such as `.jpg`. Only the image's header is read.
 
     Raise an ImageError if the format is not known, or if the image has too many pixels.
     """

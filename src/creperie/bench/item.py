@@ -85,7 +85,7 @@ class Item:
         subset: str = "pairs",
         **tags: Tag,
     ) -> Item:
-        """Return an item with one image or none, and with one or more true and one or more false captions.
+        """Return an item with at least one true and one false caption, and with at most one image.
 
         `image` is a path, a key in a benchmark's image store, a PIL image, or encoded bytes.
 
@@ -205,7 +205,7 @@ def _unstorable(column: str, value: object, why: str, subset: object, id_: objec
 
 
 def is_unicode(text: str) -> bool:
-    """Return whether a text can be encoded in UTF-8, which is impossible with unpaired surrogates."""
+    """Return whether a text can be encoded in UTF-8. Texts with unpaired surrogates cannot."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:

@@ -45,8 +45,8 @@ def as_benchmark(bench: BenchmarkSpec) -> Benchmark:
 
 @with_options(roles=Roles)
 def load(spec: BenchmarkSpec, *, images: str | Path | None = None, roles: Roles) -> Benchmark:
-    """Load a benchmark: by its name in the catalog, from a folder that creperie wrote, from `FORMAT:PATH`, from a table
-    of captions, or from anything that `from_pandas` takes.
+    """Load a benchmark. `spec` is its name in the catalog, a folder that creperie wrote, `FORMAT:PATH`, a table of
+    captions, or anything that `from_pandas` takes.
 
     `images` is the folder, zip or Parquet file with the images, if they are not part of the benchmark. For a table
     (.csv, .tsv, .jsonl, .parquet), the fields of `Roles` are keywords that name its columns: `load("my.csv",

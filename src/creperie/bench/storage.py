@@ -96,8 +96,8 @@ def save(
     """Write a benchmark into a folder, and return the benchmark as loaded from there. `bench` may also be a result with
     a benchmark, such as `Refined`.
 
-    Images are copied if `copy_images` is set, or if they would be lost otherwise: if they have no location, or are in
-    creperie's cache or in the folder that is replaced.
+    Images are copied if `copy_images` is set, or if they would be lost otherwise. They would be lost if they have no
+    location, or if they are in creperie's cache or in the folder that is replaced.
     """
     from creperie.bench.stores import pictures_in_memory
 

@@ -38,7 +38,8 @@ def pictures_in_memory() -> Path:
 
 
 def keep_picture(picture: Any, where: str = "") -> str:
-    """Write a PIL image, an array or encoded bytes to creperie's cache, unless it is there already, and return its key.
+    """Write an image to creperie's cache, unless it is there already, and return its key. `picture` is a PIL image, an
+    array or encoded bytes.
 
     Raise an ImageError if the bytes are not an image.
     """
@@ -380,8 +381,8 @@ def parquet_shards(folder: Path) -> tuple[Path, ...]:
 
 
 def image_columns(schema: Any) -> list[str]:
-    """Return the names of the image columns of an Arrow schema. They have the type struct<bytes, path>, which
-    `datasets` uses for images, or are lists of that type.
+    """Return the names of the image columns of an Arrow schema. Their type is struct<bytes, path>, which `datasets`
+    uses for images, or a list of it.
     """
     import pyarrow as pa
 

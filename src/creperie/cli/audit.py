@@ -193,9 +193,7 @@ def atlas(
 
 
 def _audited(spec: str, keep: Path | None, options: AuditOptions, part: PartOptions, models: AttackerModels) -> Any:
-    """Return the audit of a benchmark. It is the one stored in the folder `keep` if that is up to date, else a new
-    one.
-    """
+    """Return the audit of a benchmark. An audit stored in the folder `keep` is used if it is up to date."""
     bench, changed = load_part(spec, part, models.seed), changed_options(options, part, models)
     origin = audit_origin(bench, options, models, changed)
     if keep and (kept := kept_audit(bench.name, origin, keep)):

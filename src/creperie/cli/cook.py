@@ -247,8 +247,8 @@ def _why_rejected(reports: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _beside(summary: Mapping[str, Any], model: str, task: str) -> str:
-    """Return, in brackets, what a reader needs to judge an accuracy: the number of items if some are not covered, the
-    chance level, and the number of ties, which count as wrong.
+    """Return, in brackets, what a reader needs to judge an accuracy: the chance level, the number of ties (which count
+    as wrong) and, if some items are not covered, the number of items.
     """
     void, chance, ties = (summary.get(part, {}).get(model, {}).get(task) for part in ("void", "chance", "ties"))
     n = summary["items"] - (void or 0)

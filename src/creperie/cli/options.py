@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 def pairs_of(texts: Sequence[str], option: str, form: str, *, last: bool = False) -> dict[str, str]:
-    """Return the values of a repeatable option NAME=VALUE as a dictionary. Each text is split at its first equals sign
-    or, with `last`, at its last one, for names that are URIs with equals signs.
+    """Return the values of a repeatable option NAME=VALUE as a dictionary. Each text is split at its first equals sign.
+    With `last`, it is split at the last one, because a URI as a name may contain equals signs.
 
     `texts` are the values as typed. `option` (the option's name) and `form` (such as `NAME=VALUE`) are used in error
     messages.
@@ -125,7 +125,9 @@ def study_command(function: Callable[..., CommandResult]) -> click.Command:
 
 
 def open_place(place: str | None) -> Database:
-    """Return the database that --db names, else that of $CREPERIE_PEOPLE_DB, else the default one."""
+    """Return the database that --db names. By default, return that of $CREPERIE_PEOPLE_DB or, if this is not set, the
+    standard one.
+    """
     try:
         from creperie.annotation import database_place, open_database
     except ModuleNotFoundError as e:

@@ -293,8 +293,8 @@ def _plan(matrix: Matrix) -> CommandResult:
 
 
 def _document(runs: list[Run], declared: bool) -> dict[str, Any]:
-    """Return the JSON document of a single run. For several runs, or runs from a zoo file (`declared`), return an
-    object with a list of their documents.
+    """Return the JSON document of a single run. If there are several runs, or if a zoo file named them (`declared`),
+    return an object with a list of their documents.
     """
     documents = [_run_document(run) for run in runs]
     return documents[0] if len(runs) == 1 and not declared else {"runs": documents}

@@ -79,9 +79,9 @@ def validate(bench: str, options: ValidateOptions, engine: Engine | None) -> Com
 def _judged(
     document: dict[str, Any], failed: int, unanswered: int, bench: str, show: Callable[[dict[str, Any]], None]
 ) -> CommandResult:
-    """Return the result of a validation, with its verdict and exit code: 1 if `failed` items have a refuted caption,
-    else 3 if `unanswered` items were not decided. `show` prints the document. `bench` is named in the suggested next
-    step.
+    """Return the result of a validation, with its verdict and exit code. The code is 1 if `failed` items have a refuted
+    caption, else 3 if `unanswered` items were not decided. `show` prints the document. `bench` is named in the
+    suggested next step.
     """
     from creperie.auditing import judge_validation
 

@@ -50,8 +50,8 @@ def checked(document: Any, where: object, again: str = "") -> tuple[Any, dict[st
     """Verify the checksum of a document. Return the document without checksums, and the checksums of the other files in
     its folder, by name. If the document has no checksum, it is not verified, and the second value is None.
 
-    If the content does not match the checksum, raise a DataError with `where` as its location. The error's hint names
-    the command that makes the document again, as stored in the document, or else is the text `again`.
+    If the content does not match the checksum, raise a DataError with `where` as its location. The error's hint says
+    how to make the document again: by the command stored in it or, if there is none, as `again` says.
     """
     # Damage to one of the two names must not make the document look like one of an older version.
     marked = isinstance(document, dict) and (

@@ -132,8 +132,8 @@ def check_target(folder: Path, force: bool, written: Iterable[str]) -> None:
 def locked(lock: Path, busy: str, *, where: Path, hint: str = BUSY_HINT, wait: bool = False) -> Iterator[None]:
     """Hold the lock file `lock` during the block. The system releases the lock if the process dies.
 
-    If another process holds the lock, wait for it (with `wait`), or raise a UsageError with the message `busy`, the
-    location `where` and the hint `hint`.
+    If another process holds the lock, raise a UsageError with the message `busy`, the location `where` and the hint
+    `hint`. With `wait`, wait for the lock instead.
     """
     while True:
         lock.parent.mkdir(parents=True, exist_ok=True)

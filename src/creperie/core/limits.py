@@ -79,8 +79,8 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 class _RefusedError(Exception):
-    """Raised in the JSON decoder for a repeated key, or for a value such as NaN, which Python accepts but JSON does
-    not.
+    """Raised in the JSON decoder for a repeated key, or for a value that Python accepts but JSON does not, such as
+    NaN.
     """
 
 

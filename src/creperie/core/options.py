@@ -47,8 +47,10 @@ def option(
 
     The type of the value is the field's annotation: bool, int, float, str, Path, a Literal, a tuple of names, or one of
     these combined with None. `flags` are given only if they differ from the field's name, such as "--model -m" or
-    "--matched/--unmatched". On the command line, the names of a tuple are separated by commas, or the flag is repeated
-    for each name. With `whole`, the flag must be repeated, because a comma may be part of a name, as in model URIs.
+    "--matched/--unmatched".
+
+    On the command line, the names of a tuple are separated by commas, or the flag is repeated for each name. With
+    `whole`, the flag must be repeated, because a name may contain a comma, as model URIs do.
     """
     about = {"help": help, "flags": flags, "choices": tuple(choices), "metavar": metavar, "whole": whole}
     return field(default=default, metadata={"option": {**about, "minimum": minimum, "maximum": maximum}})
@@ -153,7 +155,7 @@ def options_from(kind: type[T], given: Mapping[str, Any], *, base: T | None = No
 
 
 def query_options(query: str, where: str) -> dict[str, str]:
-    """Return the options in a text such as `name=value&name=value`. In a URI or spec, this is the part after the
+    """Return the options in a text such as `name=value&name=value`. This is the part of a URI or spec after the
     question mark.
     """
     given: dict[str, str] = {}

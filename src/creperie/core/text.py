@@ -109,9 +109,9 @@ def listing(names: Iterable[object], most: int = 3) -> str:
 
 
 def called(place: str, name: str) -> str:
-    """Return the name to show for a benchmark: its `place` (its folder, or the user's word for it), followed by its own
-    `name` in brackets unless the place ends with it. Absolute paths are cut down to their last part, because the rest
-    differs between machines.
+    """Return the name to show for a benchmark. This is its `place` (its folder, or the user's word for it). Unless the
+    place ends with the benchmark's own `name`, the name follows in brackets. Absolute paths are cut down to their last
+    part, because the rest differs between machines.
 
     >>> called("out/biased", "world-test"), called("/home/ana/mine", "mine"), called("", "mine")
     ('out/biased (world-test)', 'mine', 'mine')

@@ -182,8 +182,8 @@ def _in_range(chosen: set[int], options: Sequence[str]) -> Parsed:
 
 
 def _number(label: str, count: int) -> int:
-    """Return the index of the option that a label such as "b" or "second" means. If the label means no option, return
-    `count`, which is too high to be an index. "former" and "latter" mean an option only if there are exactly two.
+    """Return the index of the option that a label such as "b" or "second" means. "former" and "latter" mean an option
+    only if there are exactly two. If the label means no option, return `count`, which is too high to be an index.
     """
     if label in ("last", "final"):
         return count - 1

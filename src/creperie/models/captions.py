@@ -44,8 +44,8 @@ _BLANKS = re.compile(r"\s{2,}")
 
 @dataclass(frozen=True)
 class CaptionRule:
-    """The changes made to a caption. It is cleaned by the method that `clean` names, put in lower case if `lower` is
-    True, cut to the first `words` words, and preceded by `prefix`, in this order.
+    """The changes made to a caption, in this order: the method that `clean` names cleans it, it is put in lower case if
+    `lower` is True, it is cut to the first `words` words, and `prefix` is put in front.
 
     >>> CaptionRule(lower=True, words=3, prefix="query: ")("A Dog chases a cat.")
     'query: a dog chases'

@@ -234,9 +234,9 @@ def read_form(prompt: str | None, shots: str | None, *, where: str) -> QuestionW
 def read_demonstrations(path: str | Path) -> tuple[Demonstration, ...]:
     """Return the demonstrations of a TOML file.
 
-    Each `[[demonstration]]` has `captions`, and either `answer` (the number of an option, from 1, or 0 for none) or
-    `fits` (the numbers of the captions that fit). It may also have `image` (a file in the same folder) or `scene` (a
-    description), and `subset`.
+    Each `[[demonstration]]` has `captions`, and either `answer` or `fits`. `answer` is the number of an option, from 1,
+    or 0 for none. `fits` lists the numbers of the captions that fit. It may also have `image` (a file in the same
+    folder) or `scene` (a description), and `subset`.
     """
     file = Path(path).expanduser()
     records = parse_toml(read_text(file), path).get("demonstration")
@@ -304,8 +304,8 @@ def order_pattern(order: Sequence[int], match: Sequence[bool]) -> str:
 def orders_of(spec: str, match: Sequence[bool]) -> list[tuple[int, ...]]:
     """Return the orders in which options are offered, as tuples of indices. `match` says which options are true.
 
-    `spec` is "given", "all" (with more than four options, only the rotations), "rotations", or a pattern of true (P)
-    and false (N) options.
+    `spec` is "given", "all", "rotations", or a pattern of true (P) and false (N) options. With more than four options,
+    "all" means only the rotations.
 
     >>> orders_of("PNP", (True, True, False))
     [(0, 2, 1)]

@@ -14,10 +14,10 @@ _KIND = re.compile(r"^[\w+.-]{2,}:")
 
 
 def named_content(spec: str) -> str:
-    """Return a digest of all files that `spec` names. It is a path, a `format:path`, or a model URI, whose options can
-    name files too.
+    """Return a digest of all files that `spec` names. `spec` is a path, a `format:path`, or a model URI, whose options
+    can name files too.
 
-    The digest is empty if `spec` names no files, for example a model behind a server or a benchmark of the catalog.
+    The digest is empty if there are no files, for example for a model behind a server or a benchmark of the catalog.
     """
     place, _, query = spec.partition("?")
     options = [value for _, value in parse_qsl(query)]

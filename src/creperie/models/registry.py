@@ -103,8 +103,7 @@ def _checked(model: object, uri: str) -> Model:
 
 
 def check_uri(uri: str) -> None:
-    """Raise the error that `load_model` would raise for a wrong name, option, package or path, without loading
-    anything.
+    """Raise the error that `load_model` would raise for a wrong name, option, package or path. Nothing is loaded.
 
     >>> check_uri("blind:length")
     """

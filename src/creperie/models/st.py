@@ -144,8 +144,8 @@ def _read(folder: Path, uri: str, options: Mapping[str, Any], place: Place) -> A
 
 
 def _stored_prompt(library: Any, name: str | None, uri: str) -> str:
-    """Return the prompt with this name that is stored with the model, or the model's default prompt. It is empty if
-    there is none.
+    """Return the prompt with this name, as stored with the model. Without a name, return the model's default prompt.
+    The text is empty if there is none.
     """
     name = name or library.default_prompt_name
     if not name:
@@ -274,8 +274,8 @@ def read_onnx(folder: Path, file: str | None, uri: str, place: Place) -> tuple[O
 
 
 def onnx_file(folder: Path, name: str | None, uri: str) -> Path:
-    """Return the ONNX file with this name in the folder. Without a name, return the file with the usual name or, if
-    there is none, the only ONNX file.
+    """Return the ONNX file with this name in the folder. Without a name, return the file with the usual name, or else
+    the only ONNX file.
     """
     candidates = [folder / name] if name else [folder / "onnx" / "model.onnx", folder / "model.onnx"]
     for path in candidates:

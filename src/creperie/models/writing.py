@@ -71,7 +71,8 @@ def write(
     start: int = 0,
     **settings: Any,
 ) -> list[tuple[list[int], bool]]:
-    """Return, for each prompt, the token ids of its answer without the end token, and whether there was an end token.
+    """Return (token ids, whether there was an end token) for each prompt. The token ids are those of the answer,
+    without the end token.
 
     `ends` are the end tokens. `start` is the number of tokens to skip at the beginning of the output, such as a
     decoder's start token. `settings` are further arguments of `generate`, such as those from `stopping`.

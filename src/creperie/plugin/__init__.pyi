@@ -109,7 +109,7 @@ class Fingerprint:
 # from creperie.bench.formats.format import Format as Format
 @dataclass(frozen=True)
 class Format:
-    """A published format: a function that reads files into a benchmark, and a function that writes a benchmark
+    """A published format. It has a function that reads its files as a benchmark, and one that writes a benchmark
     as such files."""
 
     name: str
@@ -257,8 +257,8 @@ class Pairs:
 
     @property
     def repeats(self) -> tuple[np.ndarray, np.ndarray]:
-        """Two masks of items. The first selects items with a (true, false) pair that also occurs in another item;
-        the second selects items with a pair that occurs in another item with true and false exchanged."""
+        """Two masks of items. The first selects items with a (true, false) pair that also occurs in another item.
+        The second selects items with a pair that occurs in another item with true and false exchanged."""
 
     @property
     def most_positives(self) -> int:

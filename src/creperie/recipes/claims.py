@@ -153,8 +153,8 @@ def _signed(points: float) -> str:
 
 
 def _paired(document: Mapping[str, Any], arm: str) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
-    """Return pairs of test results with the same training seed. The first result of a pair is that of the arm (type of
-    training foils) `arm`, the second that of training without foils.
+    """Return pairs of test results with the same training seed. The first is the result of `arm` (a type of training
+    foils), the second that of training without foils.
     """
     plain = {exam["seed"]: exam for exam in document["sat"] if exam["arm"] == "none"}
     return [(exam, plain[exam["seed"]]) for exam in document["sat"] if exam["arm"] == arm and exam["seed"] in plain]
@@ -228,8 +228,8 @@ def _columns(stage: Path, paper: str, claim: Mapping[str, Any]) -> Iterator[Clai
 
 
 def _shared(stage: Path, subsets: Sequence[str]) -> str:
-    """Return a phrase that says how many items of the second subset have the same captions as the item with the same id
-    in the first subset. It is about the first input benchmark with such items; empty if there is none.
+    """Return a phrase that says how many items have the same captions in both subsets. Items with the same id are
+    compared. The phrase is about the first input benchmark with such items; it is empty if there is none.
     """
     places = [stage.parent / part["place"] for part in read_json(stage / RECORD).get("inputs", ())]
     benches = [load(place) for place in places if (place / MANIFEST_FILE).is_file()]

@@ -1,9 +1,9 @@
 """The demo: the papers' findings on the built-in world, from start to end, in a few minutes and without a download.
 
-The demo creates a world with unbiased foils and with foils that are as biased as those of older benchmarks, checks it,
-and runs blind attackers on both. It repairs and refines the biased kinds, trains a small CLIP with and without hard
-negatives, scores it and the real models that are available, and writes the report. Every number is computed when the
-demo runs.
+The demo creates a world with unbiased foils and with foils that are as biased as those of older benchmarks. It checks
+the world and runs blind attackers on it. It repairs and refines the biased kinds, and trains a small CLIP with and
+without hard negatives. It scores this model and the real models that are available, and writes the report. Every number
+is computed when the demo runs.
 """
 
 from __future__ import annotations

@@ -67,8 +67,8 @@ def plan_recipe(recipe: Recipe, out: Path, use: Mapping[str, str] | None = None)
 def _state(
     stage: RecipeStage, inputs: Sequence[str | None], folder: Path, output: str | None, idle: str
 ) -> tuple[str, str | None]:
-    """Return two values: what will happen to a stage, such as `skipped`, and the path of its output (None if the output
-    does not exist yet). If the stage will be skipped, `idle` is the reason; otherwise it is empty.
+    """Return two values: what will happen to a stage, such as `skipped`, and the path of its output. The path is None
+    if the output does not exist yet. `idle` is the reason if the stage will be skipped, else empty.
     """
     if output is not None:
         return "given", output
@@ -83,9 +83,9 @@ def _state(
 
 
 def _input(stage: RecipeStage, inputs: Sequence[Expected]) -> Expected:
-    """Return the expected input of a stage. It is the sum of all inputs if the stage joins them, the sum of the inputs
-    with runs if it fits statistical models, and otherwise the first input. The number of models is always that of all
-    inputs.
+    """Return the expected input of a stage. If the stage joins its inputs, this is their sum. If it fits statistical
+    models, it is the sum of the inputs with runs. Otherwise it is the first input. The number of models is always that
+    of all inputs.
     """
     if stage.does == "stats":
         counted = [e for e in inputs if e.models]

@@ -151,8 +151,8 @@ def scoring_of(job: StageJob) -> tuple[Benchmark, list[str], ScoreOptions]:
 
 
 def scored(runs: Sequence[Run]) -> dict[str, Any]:
-    """Return a summary of the runs: their number, the number of items and, for each model and task, the accuracy and
-    chance level, with the numbers of ties and of items without an outcome.
+    """Return a summary of the runs: their number, the number of items, and one entry for each model and task. An entry
+    has the accuracy, the chance level, and the numbers of ties and of items without an outcome.
     """
     whole = {run.model: [r for r in run.results if r["subset"] == "all"] for run in runs}
     parts = {"results": "accuracy", "ties": "ties", "void": "void", "chance": "chance"}
@@ -163,7 +163,7 @@ def scored(runs: Sequence[Run]) -> dict[str, Any]:
 
 
 def decided(bench: Benchmark, runs: Sequence[Run]) -> dict[str, Any]:
-    """Return {"decidable": counts}. The counts say for how many items text alone can tell the foils from the true
+    """Return {"decidable": counts}. The counts say for how many items text alone distinguishes the foils from the true
     captions: "decidable", "not decidable" or "unknown". Only items with several true captions are counted.
 
     The result is empty if there are no such items, or if no run has text-only scores.

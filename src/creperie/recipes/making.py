@@ -94,11 +94,11 @@ def chosen_items(bench: Benchmark, patterns: Sequence[str], limit: int | None, s
 
 
 def run_world(job: StageJob) -> dict[str, Any]:
-    """Save items of the built-in world, with their subsets renamed as the recipe says. `caption` may name a tag; items
-    with this tag get its text as their true caption.
+    """Save items of the built-in world, with their subsets renamed as the recipe says. If the option `caption` names a
+    tag, items with this tag get its text as their true caption.
 
-    Some foils have a false detail where the true caption has a true one. Items with such a foil have the tag `base`,
-    the caption without either detail. With `caption: base`, it becomes the true caption.
+    In some items, foil and true caption differ in one detail. Their tag `base` is the caption without this detail. With
+    `caption: base`, it becomes the true caption.
     """
     from creperie.world import World, make_world
 
@@ -205,7 +205,7 @@ def _of_scene(item: Item) -> dict[int, bool | None] | None:
 
 def _without_captions(item: Item, bad: Sequence[int]) -> list[Item]:
     """Remove the foils at the indices `bad` from an item, and return the item in a list. The list is empty if no foil
-    would be left, or if each of several true captions has foils of its own.
+    would be left. It is also empty if the item has several true captions with separate foils.
     """
     (line,) = item.match
     rest = [n for n in range(len(line)) if n not in bad]

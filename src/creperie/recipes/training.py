@@ -88,8 +88,8 @@ def trained_models(places: Sequence[str]) -> list[str]:
 def run_trainings(job: StageJob) -> dict[str, Any]:
     """Train once per type of foil and seed, as for Tables 5 and 10 of SugarCrepe, and write the study.
 
-    The inputs are the training data, a biased benchmark, a clean one and, unless the option `model` names a model, a
-    stage that trains one.
+    The inputs are the training data, a biased benchmark and a clean one. Unless the option `model` names a model, a
+    stage that trains one is a further input.
     """
     from creperie.auditing import AttackerModels
     from creperie.training import (

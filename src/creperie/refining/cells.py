@@ -51,11 +51,11 @@ FACE_BINS = 10  #: for items on which some attacker has a gap of exactly zero
 
 
 def grid_selection(gaps: np.ndarray, *, seed: int = 0, bins: int = BINS) -> np.ndarray:
-    """Return a mask of the items to keep, chosen by the grid method. For each attacker, as many of these items have a
-    gap above zero as below zero.
+    """Return a mask of the items to keep, chosen by the grid method. For each attacker, equally many of these items
+    have a gap above zero and below zero.
 
     The cell of an item is the vector of its signed bins, one per attacker. Every cell has an opposite cell, in which
-    all signs are reversed. Of two opposite cells, the smaller one keeps all its items, and the larger one keeps as
+    all signs are reversed. Of two opposite cells, the smaller one keeps all its items. The larger one keeps equally
     many, drawn at random.
 
     Items with a gap of zero for every attacker are kept. Items with a gap of zero for only some attackers are balanced

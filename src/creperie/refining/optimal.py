@@ -42,8 +42,8 @@ class _Programme:
 def optimal(gaps: np.ndarray, *, bins: int = 10, seed: int = 0, time_limit: float = 60.0) -> Selection:
     """Return the largest selection of items in which every attacker's gap histogram is symmetric about zero.
 
-    In every bin of |gap|, as many of the kept items have a positive gap as a negative one, for every attacker. With
-    enough time the result is optimal and always the same.
+    For every attacker and in every bin of |gap|, equally many of the kept items have a positive and a negative gap.
+    With enough time the result is optimal and always the same.
 
     If the time limit ends the search, the result may not be optimal; the field `proven` says whether it certainly is. A
     few bins may then have slightly more items of one sign (the field `off` is the total surplus). Over all bins the
@@ -92,7 +92,7 @@ def _solve(programme: _Programme, time_limit: float) -> tuple[np.ndarray, float,
 
 
 def _is_optimal(amounts: np.ndarray, bound: float) -> bool:
-    """Return True if no selection can be larger: the sum of the amounts is the largest integer up to the bound."""
+    """Return True if no selection can be larger. The sum of the amounts is then the largest integer up to the bound."""
     return bool(amounts.sum() >= np.floor(bound + 1e-6))
 
 
@@ -114,8 +114,8 @@ class _Near:
     bound: float
 
     def balanced(self, end: float) -> np.ndarray:
-        """Return the best amounts found by the time `end`. They are balanced in every bin if possible, otherwise only
-        in signs: each attacker has as many positive as negative gaps on the kept items.
+        """Return the best amounts found by the time `end`. They are balanced in every bin if possible. Otherwise they
+        are balanced only in signs: each attacker has equally many positive and negative gaps on the kept items.
 
         If even that was not achieved, return the amounts of the grid method.
         """
@@ -143,8 +143,8 @@ class _Near:
         return programme.mirrored if self.off(amounts)[0] else amounts
 
     def _with_even_signs(self, amounts: np.ndarray) -> np.ndarray:
-        """Return amounts with which every attacker has as many positive as negative gaps on the kept items. If none are
-        found, return `amounts` unchanged.
+        """Return amounts with which every attacker has equally many positive and negative gaps on the kept items. If
+        none are found, return `amounts` unchanged.
         """
         # A small programme searches for them briefly; it removes as few items as possible.
         from scipy.optimize import Bounds, LinearConstraint, milp

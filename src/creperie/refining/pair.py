@@ -19,8 +19,8 @@ PRICE = 0.75
 
 
 def surplus_of_item(item: Item) -> ItemSurplus:
-    """Return the surplus of each pair of captions or images of an item: how often the first is true and the second
-    false, minus how often the reverse holds.
+    """Return the surplus of each pair of captions or images of an item. This is how often the first is true and the
+    second false, minus how often the reverse holds.
     """
     surplus: list[tuple[tuple[str, ...], int]] = []
     for side, asks in (("text", text_asks(item)), ("images", image_asks(item))):
@@ -29,8 +29,8 @@ def surplus_of_item(item: Item) -> ItemSurplus:
 
 
 def symmetric_part(surplus: Sequence[ItemSurplus], time_limit: float = 60.0) -> np.ndarray:
-    """Return a mask of the items to keep: as many as possible, such that every pair of captions or images occurs
-    equally often in both orders (first true and second false, or the reverse).
+    """Return a mask of the items to keep. As many as possible are kept, under one condition: every pair of captions or
+    images occurs equally often in both orders (first true and second false, or the reverse).
 
     >>> ask = ("text", "a", "b")
     >>> ways = [ItemSurplus(((ask, n),) if n else ()) for n in (1, -1, 1, 0)]
@@ -74,9 +74,9 @@ def surplus_table(surplus: Sequence[ItemSurplus]) -> Any:
 def largest_part(
     table: Any, surplus: Sequence[ItemSurplus], time_limit: float, aim: np.ndarray | None = None
 ) -> np.ndarray:
-    """Return a mask of the items to keep: as many as possible, such that the surplus of every pair or word, summed over
-    these items, is zero. At most one item is kept of those with the same key `asks` (the same images and true
-    captions).
+    """Return a mask of the items to keep. As many as possible are kept, under one condition: the surplus of every pair
+    or word, summed over these items, is zero. Of items with the same key `asks` (the same images and true captions), at
+    most one is kept.
 
     If `aim` is given, the sums approach `aim` instead. Each unit of deviation then costs as much as the loss of `PRICE`
     items. `table` comes from `surplus_table`.

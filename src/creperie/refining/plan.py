@@ -120,8 +120,8 @@ class RefinePlan:
         return tuple(f"+{name}" for name in seen if name not in battery)
 
     def audit_models(self, models: AttackerModels) -> AttackerModels:
-        """Return the models for the final audit: all of `models`, unless the user named the attackers to select
-        against. In that case, an installed model is included only if the user named it or one of these attackers (or a
-        held-out one) needs it.
+        """Return the models for the final audit. These are all of `models`, unless the user named the attackers to
+        select against. In that case, only models that the user named, or that these attackers or held-out ones need,
+        are included.
         """
         return models.asked_for((*self.attackers, *self.held_out)) if self.attackers else models

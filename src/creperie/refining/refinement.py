@@ -191,9 +191,9 @@ def refine(
     """Refine a benchmark and audit the result. `bench` is a benchmark, a spec or a path. As in the papers, subsets are
     refined separately, unless the option `together` is set.
 
-    A benchmark of more than `SAMPLE` items is scored piece by piece, on `engine` if one is given, and the attackers'
-    results are measured on a random sample. This requires a method that uses only the attackers' gaps, and attackers
-    that score captions one by one.
+    A benchmark of more than `SAMPLE` items is scored piece by piece, on `engine` if one is given. The attackers'
+    results are then measured on a random sample. This requires a method that uses only the attackers' gaps, and
+    attackers that score captions one by one.
     """
     bench, progress = as_benchmark(bench), progress or silent
     selection = plan.selection(models)
@@ -265,8 +265,8 @@ class _Chooser:
 
     def by_halves(self, seen: Sequence[Attacker], halves: np.ndarray) -> _Chosen:
         """Return the chosen items. If none of the attackers (`seen`) learns from items, all items are chosen together.
-        Otherwise the items of each of the two `halves` are chosen separately, by the margins of attackers that learned
-        from that half only.
+        Otherwise each of the two `halves` is chosen separately, by the margins of attackers that learned from that half
+        only.
         """
         how, everything = self.plan.how, np.ones(self.pairs.n_items, dtype=bool)
         gaps = np.zeros((self.pairs.n_items, len(seen)))

@@ -71,8 +71,8 @@ class Selection:
 
 @dataclass(frozen=True)
 class Filtered:
-    """The items that a filter keeps because their score is at most `threshold`, with the results of statistical tests
-    on these items.
+    """The items that a filter keeps because their score is at most `threshold`. It includes the results of statistical
+    tests on these items.
     """
 
     keep: np.ndarray
@@ -87,8 +87,8 @@ class Filtered:
 
     @property
     def balanced(self) -> bool:
-        """True if the test shows no preference for true or false captions, and the interval of the accuracy lies near
-        one half.
+        """True if a sign test shows no preference for true or false captions, and the interval of the accuracy lies
+        near one half.
         """
         return self.p_value >= LEVEL and self.low > 0.5 - NEAR and self.high < 0.5 + NEAR
 

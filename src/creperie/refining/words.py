@@ -34,8 +34,8 @@ def _grams(text: str) -> Counter[tuple[str, ...]]:
 
 
 def even_part(surplus: Sequence[ItemSurplus], seed: int, time_limit: float = 60.0) -> np.ndarray:
-    """Return a mask of the items to keep: as many as possible, such that word counts are about as balanced as if a fair
-    coin had chosen the true caption of each item.
+    """Return a mask of the items to keep. As many as possible are kept. Their word counts are about as balanced as if a
+    fair coin had chosen the true caption of each item.
     """
     # Exact balance would leak: if every word's surplus (true minus false occurrences) summed to exactly zero, the sums
     # over all other items would reveal the true caption of any item. To avoid this, the largest part whose surpluses

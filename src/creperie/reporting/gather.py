@@ -3,7 +3,7 @@ can be found.
 
 A run holds scores, references to images, and which captions are true of which images, but not the captions themselves.
 Its benchmark is therefore searched for in the places that the user names, beside the images, under its name, and at the
-path in the run's command. It is used only if its content is that on which the run was computed.
+path in the run's command. It is used only if the run was computed on its present content.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ class RunGroup:
         return list(zip(self.runs, self.labels, strict=True))
 
     def apart(self) -> RunGroup:
-        """Return the group with all blind twins moved from `runs` to `twins`. A blind twin is a run on the same items
-        with other images, such as noise, in place of the real ones.
+        """Return the group with all blind twins moved from `runs` to `twins`. A blind twin is a run on the same items,
+        but with other images, such as noise.
         """
         kept = tuple(unblinded(self.runs))
         if len(kept) == len(self.runs):
@@ -83,7 +83,7 @@ def value_and_interval(result: Mapping[str, Any]) -> tuple[float, float, float]:
 
 
 def covered(n: int, void: int) -> str:
-    """Return as text the number `n` of covered items, followed by "of" and the total if `void` items are not covered.
+    """Return the number `n` of covered items as text. If `void` items are not covered, "of" and the total follow.
 
     >>> covered(9, 91), covered(1200, 0)
     ('9 of 100', '1,200')
@@ -206,7 +206,7 @@ def with_people(name: str, document: Mapping[str, Any]) -> str:
 
 
 def distinct(choices: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Return one name from each list, all different if possible. It is the first name of the list or, if another list
+    """Return one name from each list, all different if possible. The first name of a list is used or, if another list
     gives that name too, a later one.
 
     >>> distinct([["clip", "hf:a/clip"], ["clip", "hf:b/clip"], ["length", "blind:length"]])
@@ -255,8 +255,8 @@ def tasks_by_coverage(runs: Iterable[RunHeader]) -> list[str]:
 
 def best_result(labelled: Iterable[tuple[RunHeader, str]]) -> dict[str, str]:
     """Return a dictionary with the label, accuracy and description of the best model on the first task of
-    `tasks_by_coverage`. It is empty if there is none. The description mentions another model that would be at least as
-    good if its ties counted as right.
+    `tasks_by_coverage`. It is empty if there is none. If another model would be at least as good with its ties counted
+    as right, the description mentions it.
     """
     models = [(run, label) for run, label in labelled if not run.model.startswith(HUMAN)]
     found = [

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class HtmlCell:
-    """The content of a table's cell (text, or markup from a template), and the value by which the cell is sorted."""
+    """The content of a table's cell, and the value by which the cell is sorted. The content is text, or markup from a
+    template.
+    """
 
     html: str
     value: float | str | None = None
@@ -58,7 +60,7 @@ def text(value: str, kind: str = "") -> HtmlCell:
 
 
 def number(value: float | None, form: str = ",") -> HtmlCell:
-    """Return a cell with a number, or with a dash if the value is missing."""
+    """Return a cell with a number. If the value is missing, the cell has a dash."""
     if value is None or math.isnan(value):
         return HtmlCell("–", None)
     return HtmlCell(format(value, form), value)

@@ -130,8 +130,8 @@ class Board:
         return {e.name: label for entries in groups for e, label in zip(entries, self.labels(entries), strict=True)}
 
     def labels(self, entries: Sequence[LeaderboardEntry]) -> list[str]:
-        """Return a unique name for each run. It is the model's name in a zoo file (a list of models for `creperie
-        score`) or else the shortest unique form of the model's URI.
+        """Return a unique name for each run. If a zoo file (a list of models for `creperie score`) names the model,
+        this is the name. Otherwise it is the shortest unique form of the model's URI.
         """
         choices = [[self.names.get(e.model) or model_tail(e.model), e.model, e.name] for e in entries]
         return [with_people(name, e.document) for name, e in zip(distinct(choices), entries, strict=True)]

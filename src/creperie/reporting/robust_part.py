@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 def ranked_and_blind(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
-    """Return two lists: the runs to rank, which all have the task that covers most items, and the paths of runs by
-    blind models. The blind runs show which items can be solved without the images. If fewer than two models see the
-    images, all runs are ranked and the second list is empty.
+    """Return two lists: the runs to rank, and the paths of runs by blind models. All ranked runs have the task that
+    covers most items. The blind runs show which items can be solved without the images. If fewer than two models see
+    the images, all runs are ranked and the second list is empty.
     """
     blind, seeing = ([run for run in runs if run.model.startswith("blind:") is kind] for kind in (True, False))
     ranked, attackers = (seeing, blind) if len(seeing) > 1 else (runs, [])

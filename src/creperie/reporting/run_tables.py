@@ -64,7 +64,7 @@ class TableValue:
 
     @property
     def partly(self) -> str:
-        """A phrase such as "90 of 100 items" if some items are not covered, else empty."""
+        """A phrase such as "90 of 100 items" if some items are not covered. Otherwise the text is empty."""
         return f"{covered(self.n, self.void)} items" if self.void else ""
 
 

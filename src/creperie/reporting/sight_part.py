@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 def sight_part(group: RunGroup, number: int) -> Markup:
-    """Return the section on what the pictures add for each model, which items are solved without them, and the results
-    of blind twins. `number` is the benchmark's index in the item browser.
+    """Return the section on the value of the pictures: what they add for each model, which items are solved without
+    them, and the results of blind twins. `number` is the benchmark's index in the item browser.
     """
     shown = []
     for content in dict.fromkeys(run.content for run in group.twins):

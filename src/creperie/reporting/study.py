@@ -114,8 +114,8 @@ def _answer(study: TrainingStudy) -> str:
 
 
 def _by_arm(study: TrainingStudy) -> Iterable[tuple[str, list[tuple[str, float, str, bool]]]]:
-    """Yield each arm (type of training foils) with one tuple per test: the test, the largest gain in it, the kind of
-    foil with this gain, and whether the gain is large enough to be marked.
+    """Yield (arm, tests) for each arm (type of training foils). `tests` has one tuple per test: the test, the largest
+    gain in it, the kind of foil with this gain, and whether the gain is large enough to be marked.
     """
     for arm in study.done:
         best: dict[str, tuple[float, str, bool]] = {}

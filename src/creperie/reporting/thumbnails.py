@@ -84,7 +84,7 @@ class Thumbnails:
 def thumbnails(
     store: ImageStore, references: Sequence[str], *, budget: int = BUDGET, progress: Progress = silent
 ) -> Thumbnails:
-    """Return thumbnails of these images, as large as possible so that all fit into `budget` bytes."""
+    """Return thumbnails of these images. They are as large as the limit of `budget` bytes for all together allows."""
     wanted = list(dict.fromkeys(references))
     if budget <= 0 or not wanted or not store.location:
         return Thumbnails(left_out=len(wanted) if store.location else 0)

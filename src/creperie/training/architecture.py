@@ -232,7 +232,7 @@ class TrainedNetwork(nn.Module):
         self.model = model
 
     def merged(self) -> Any:
-        """Return the model or, if it has adapters, a copy with the adapters merged into its weights."""
+        """Return the model. If it has adapters, return a copy with the adapters merged into its weights."""
         return copy.deepcopy(self.adapters[0]).merge_and_unload() if self.adapters else self.model
 
     @property

@@ -75,8 +75,8 @@ def _sweep_drafts(out: Path) -> None:
 
 
 def open_run(out: Path, job: dict[str, Any], force: bool) -> dict[str, Any]:
-    """Return the record of the training run in the folder `out`. If the folder holds a run of the same `job` (model,
-    data and settings), the stored record is returned, and that run can be resumed. Otherwise a new record is returned.
+    """Return the record of the training run in the folder `out`. A run of the same `job` (model, data and settings) can
+    be resumed, and its stored record is returned. Otherwise a new record is returned.
 
     Raise a UsageError if the folder contains files but no training run. Also raise one if it holds another job's run
     that has finished or has a checkpoint. With `force`, an earlier run is deleted first.

@@ -183,8 +183,8 @@ def moved(tensor: torch.Tensor, device: str) -> torch.Tensor:
 
 
 def check_fits(data: TrainSet, settings: TrainingSettings) -> None:
-    """Raise an error if the data have fewer than two examples, or lack the paraphrases or foils that the objective
-    needs.
+    """Raise an error if the data have fewer than two examples. Also raise one if they lack the paraphrases or foils
+    that the objective needs.
     """
     if len(data) < 2:
         what = f"expected at least 2 training examples, found {len(data)}"

@@ -24,8 +24,8 @@ def negclip_loss(
     scale: torch.Tensor | float,
     alternatives: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Return NegCLIP's loss: CLIP's loss with `foils` as additional wrong captions for each image, and `alternatives`
-    as additional wrong images for each caption. The similarities are multiplied by `scale`.
+    """Return NegCLIP's loss. It is CLIP's loss with more wrong candidates: `foils` for each image, and `alternatives`
+    for each caption. The similarities are multiplied by `scale`.
 
     >>> import torch
     >>> apart = torch.eye(2)

@@ -114,8 +114,8 @@ def table_10(study: TrainingStudy) -> StudyTable:
 
 
 def gain_cell(study: TrainingStudy, arm: str, column: str) -> SeedCell:
-    """Return a table cell with a gain: how much higher the accuracy in `column` is after training with the foils that
-    `arm` names than after training without foils.
+    """Return a table cell with a gain: the accuracy in `column` after training with the foils that `arm` names, minus
+    the accuracy after training without foils.
     """
     gains = study.gains(arm, column)
     return SeedCell(gains, bool(gains) and fmean(gains) > MARKED_GAIN, gain=True)

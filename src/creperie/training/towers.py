@@ -211,8 +211,8 @@ class TowersEncoder(StagedImages, StagedTexts):
 
 
 def mean_view(vectors: torch.Tensor) -> torch.Tensor:
-    """Return the mean of each image's vectors, after scaling them to unit length. There is one vector per view: (n,
-    views, d) becomes (n, d).
+    """Return one vector per image, given one vector per view: (n, views, d) becomes (n, d). The views' vectors are
+    scaled to unit length and averaged.
     """
     return nn.functional.normalize(vectors.float(), dim=-1).mean(dim=1)
 

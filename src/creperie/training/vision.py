@@ -88,8 +88,8 @@ class VisionTower:
         self.side, self.width = None, config.hidden_size * (layers + 1)
 
     def scaled(self, pixels: torch.Tensor) -> torch.Tensor:
-        """Return images as normalised pixels (n, 3, h, w) in the size that the model expects. The images are given as
-        bytes (n, h, w, 3).
+        """Convert images from bytes (n, h, w, 3) to normalised pixels (n, 3, h, w), in the size that the model
+        expects.
         """
         own = self.processor
         shift, scale = (torch.tensor(list(v), device=pixels.device) for v in (own.image_mean, own.image_std))
@@ -114,7 +114,7 @@ class VisionTower:
 
 def random_crops(images: torch.Tensor, smallest: float) -> torch.Tensor:
     """Return the images (n, 3, h, w), each cropped to a random window and mirrored at random. A window covers at least
-    the fraction `smallest` of the image (if that is 0.7 or less), and is enlarged to the size of the image.
+    the fraction `smallest` of the image (if that is 0.7 or less). It is then enlarged to the size of the image.
     """
     # This reduces overfitting if a tower is trained on a small number of images.
     n = len(images)

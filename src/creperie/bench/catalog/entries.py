@@ -127,8 +127,8 @@ class CatalogEntry:
 
     @property
     def how(self) -> str:
-        """How to get the benchmark. `download` means that creperie downloads it, `own copy` that the user must have a
-        copy, and `import` that it must be imported with `data import`, because creperie has no reader for it.
+        """How to get the benchmark. `download` means that creperie downloads it. `own copy` means that the user must
+        have a copy. `import` means that creperie has no reader for it, so that it must be imported with `data import`.
         """
         if not self.format:
             return "import"

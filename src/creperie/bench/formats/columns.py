@@ -66,7 +66,9 @@ class Columns:
 
 
 def typed_cells(values: list[Any]) -> list[Tag | None]:
-    """Return text cells as numbers or as booleans if all can be converted, else as text. Empty cells become None."""
+    """Return text cells as numbers if all can be converted, or as booleans if all can be converted, else as text. Empty
+    cells become None.
+    """
     texts = [text or None for text in values]
     present = {text for text in texts if text is not None}
     if present and all(_NUMBER.fullmatch(text) for text in present):

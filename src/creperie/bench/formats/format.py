@@ -52,8 +52,8 @@ Files = dict[str, bytes]
 
 @dataclass(frozen=True)
 class Format:
-    """A published format: a function that reads files into a benchmark, and a function that writes a benchmark as such
-    files.
+    """A published format. It has a function that reads its files as a benchmark, and one that writes a benchmark as
+    such files.
 
     `write` is None for a format that can only be read.
     """

@@ -1,5 +1,5 @@
-"""Hard positives: the captions of earlier benchmarks, each with a variant in which a word was changed but which is
-still true.
+"""Hard positives: the captions of earlier benchmarks, each with a variant. In a variant, a word was changed, but the
+caption is still true.
 
 Each item is in two aligned files. `data/NAME.json` has the caption and its negative, and `swapped_data/NAME.json` the
 hard positive.

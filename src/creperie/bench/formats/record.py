@@ -107,7 +107,7 @@ def id_of(record: Record) -> str:
 
 
 def whole_id(text: str) -> int | str:
-    """Return an id as an integer if it is written as one, else as text. This is the inverse of `id_of`."""
+    """Return an id as an integer if it looks like one, else as text. This is the inverse of `id_of`."""
     return int(text) if text.isdecimal() and text.isascii() and len(text) < 16 and str(int(text)) == text else text
 
 

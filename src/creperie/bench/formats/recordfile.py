@@ -134,7 +134,7 @@ def picture_key(cell: Any, column: str, row: int) -> str:
 def write_records(kind: RecordKind, records: Sequence[tuple[str, Any]], columns: Sequence[str] = ()) -> bytes:
     """Return the content of a file with these (key, record) pairs.
 
-    A table has the given columns or, if none are given, those of the first record.
+    A table has the given columns. Without `columns`, it has the columns of the first record.
     """
     if kind == "lines":
         return b"".join(json_bytes(value) for _, value in records)

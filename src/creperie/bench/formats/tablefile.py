@@ -54,8 +54,8 @@ def open_table(path: Path, kind: str, *, delimiter: str = "", quotes: bool = Tru
 
 
 def _delimiter(path: Path, usual: str, quotes: bool) -> str:
-    """Return the separator of a table file. It is `usual` if the header line contains it, else the separator that
-    occurs most often in the header line.
+    """Return the separator of a table file. If the header line contains `usual`, this is the separator. Otherwise it is
+    the separator that occurs most often in the header line.
     """
     # Some spreadsheets write semicolons, because their decimal mark is a comma.
     heading = next((line for _, line in read_lines(path) if line.strip()), "")

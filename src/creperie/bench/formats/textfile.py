@@ -57,8 +57,8 @@ def _names(root: Path, deep: bool) -> Iterator[str]:
 
 
 def is_data_json(name: str) -> bool:
-    """Return whether a file name looks like a JSON file with records. It does not if the name is that of a description,
-    such as `dataset_info.json`.
+    """Return whether a file name looks like a JSON file with records. Names of descriptions, such as
+    `dataset_info.json`, do not.
     """
     stem = name.rsplit("/", 1)[-1].lower()
     about = ("croissant", "creperie.json", "layout.json", "dataset_info", "package.json", "corpus.json")

@@ -1,8 +1,9 @@
 """The batch endpoint, which costs half. Requests are uploaded as files, and the answers arrive within a day.
 
 Requests are gathered in files in the cache. A file stays there, with the id of its batch, until all its answers are
-cached. If a process is killed, the next one can therefore continue. Each batch is labelled with the hash of its file,
-so even a batch that was created just before the process was killed is found and not paid for twice.
+cached. If a process is killed, the next one can therefore continue. Each batch is labelled with the hash of its file.
+The next process finds a batch by its label, even if the first was killed just after creating it, and does not pay
+twice.
 """
 
 from __future__ import annotations

@@ -28,11 +28,11 @@ _AROUND = " \t\n\"'`*()[]{}.:"
 
 
 def probabilities(reply: GeneratedText, answers: Sequence[Sequence[str]]) -> np.ndarray:
-    """Return the probability of each possible answer, summed over its spellings. A spelling that is not among the
-    likely tokens in the reply counts as 0.
+    """Return the probability of each possible answer, summed over its spellings. Spellings that are not among the
+    likely tokens in the reply count as 0.
 
-    If the first token of the reply is only a bracket or a blank, the answer is read from the second token, and the
-    probabilities of both tokens are multiplied.
+    The answer may begin at the second token, if the first one is only a bracket or a blank. The probabilities of both
+    tokens are then multiplied.
 
     >>> reply = GeneratedText("(1)")
     >>> reply.top = ({"(": math.log(0.8), "none": math.log(0.1)}, {"1": math.log(0.75), "2": math.log(0.25)})

@@ -351,7 +351,7 @@ class RequestQueue:
             self._settle(pending, stopped)
 
     def _settle(self, pending: _PendingRequest, outcome: Answer | CreperieError) -> None:
-        """Resolve all futures that wait for a request, with its answer or with the error."""
+        """Resolve all futures of a request. `outcome` is the answer or the error."""
         with self._lock:
             if self._pending.get(pending.key) is pending:
                 del self._pending[pending.key]

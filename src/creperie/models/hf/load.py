@@ -82,7 +82,7 @@ def load_dual(folder: ModelSource, config: Any, options: Mapping[str, Any], plac
 
 
 def _require_end_token(config: Any, tokenizer: CaptionTokenizer, uri: str) -> None:
-    """Raise a ModelError if the model's end token is not the one that its tokenizer puts after captions."""
+    """Raise a ModelError if the model's end token differs from the token that its tokenizer puts after captions."""
     # The vector of a causal tower is taken at the end token. If the model's end token were not in the caption, the
     # vector at the first token would be taken instead, the same for every caption. (In old configurations, the id 2
     # stands for the highest id.)

@@ -56,8 +56,8 @@ class Chat:
         return can_pad(self.model) and "position_ids" in inspect.signature(self.model.forward).parameters
 
     def _shared(self, asked: Sequence[list[int]]) -> tuple[int, ...]:
-        """Let the model read the tokens that all prompts begin with, unless it has done so already, and return these
-        tokens. If too few are shared, or on a GPU, read nothing and return ().
+        """Let the model read the tokens that all prompts begin with, and return these tokens. If the model has read
+        them already, they are only returned. If too few are shared, or on a GPU, nothing is read, and the result is ().
         """
         # On a GPU, generating takes most of the time, so the beginning is read with every prompt.
         import torch

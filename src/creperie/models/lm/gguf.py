@@ -27,8 +27,8 @@ def language_model_folder(name: str, *, uri: str, revision: str | None = None) -
 
 
 def gguf_file(name: str, uri: str) -> Path:
-    """Return the path of a GGUF file. `name` is this path itself or, as `pkg:MODULE`, the package that contains the
-    file. The package is not imported.
+    """Return the path of a GGUF file. `name` is this path or `pkg:MODULE`, where MODULE is the package that contains
+    the file. The package is not imported.
     """
     if not name.startswith("pkg:"):
         if not (file := Path(name).expanduser()).is_file():

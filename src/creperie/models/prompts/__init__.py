@@ -53,7 +53,7 @@ class PromptText:
 
     @property
     def described(self) -> str:
-        """All settings that affect the question or how its answer is read, as text for the fingerprint."""
+        """All settings that affect the question or the parsing of its answer, as text for the fingerprint."""
         words = [*self.answers, *self.yes, *self.no, *self.labels, self.none]
         return f"{self.id}: {self.text}" + (f" {[self.separator, *words]}" if any(words) else "")
 
@@ -88,7 +88,8 @@ def built_in() -> Mapping[str, PromptText]:
 
 
 def prompts_of(kind: str, asks: str = "") -> list[PromptText]:
-    """Return the built-in prompts of a kind, or of all kinds if `kind` is empty, in the order of their files.
+    """Return the built-in prompts of a kind, in the order of their files. If `kind` is empty, return those of all
+    kinds.
 
     >>> [p.id for p in prompts_of("choice", "odd")]
     ['odd-or-none', 'odd-or-none-reworded', 'odd-forced', 'odd-few-shot', 'odd-which']

@@ -152,7 +152,7 @@ class CausalEngine:
             yield packed, batch
 
     def _rows_held(self, jobs: Sequence[PrefixJob]) -> int:
-        """Return how many rows fit into the KV cache if each is as long as the longest line."""
+        """Return how many rows fit into the KV cache. Each row is assumed to be as long as the longest line."""
         width = jobs[0].length + max(len(line.ids) for job in jobs for line in job.lines)
         return max(1, self._cache_bytes() // (self._token_bytes * width))
 

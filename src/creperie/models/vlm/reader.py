@@ -142,7 +142,7 @@ class Reader:
         as well.
 
         `turns` are demonstrations. If they have images, `see` processes these together with the image of the question.
-        If they have none, they come before the image (with a chat template) or before the question (without one).
+        Demonstrations without images come before the image if there is a chat template, otherwise before the question.
         """
         frames = {question: self.frame(question, turns) for question, _ in pairs}
         opening = None

@@ -1,7 +1,7 @@
 """Pack lines of tokens into as few rows of a batch as possible, and read log-probabilities from the logits.
 
-The last token of a line is predicted and need not be read. So "yes" and "no" after the same question are two numbers
-from one row, and a line that is a prefix of another line needs no row of its own.
+The last token of a line is predicted and need not be read. For example, "yes" and "no" after the same question are two
+numbers from one row. A line that is a prefix of another line needs no row of its own.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Rows:
 
 
 def fewest_rows(rests: Sequence[Rest]) -> Rows:
-    """Return as few rows as possible, such that each line without its last token is the beginning of a row. The last
-    token of a line is only predicted, not read.
+    """Return as few rows as possible. Each line, without its last token, must be the beginning of a row. The last token
+    of a line is only predicted, not read.
 
     >>> lines = [[7, 8, 1], [7, 8, 2], [7]]
     >>> rows = fewest_rows([Rest(0, np.array(ids), 0) for ids in lines])

@@ -1,4 +1,4 @@
-"""Scores from likelihoods: of the caption (VisualGPTScore), of an answer (VQAScore), or of "yes" rather than "no"."""
+"""Scores from likelihoods: of the caption (VisualGPTScore), of an answer (VQAScore), or of "yes" compared with "no"."""
 
 from __future__ import annotations
 

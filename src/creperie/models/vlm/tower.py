@@ -89,7 +89,7 @@ def looking_once(model: Any, images: Sequence[int]) -> Iterator[None]:
 
 def _selected(value: Any, rows: int, chosen: Sequence[int]) -> Any:
     """Return the rows `chosen` of a batch's tensor, or of every tensor in a nested structure. The batch has `rows`
-    rows. In a tensor with k times as many entries, each row has k successive entries.
+    rows. If a tensor has k times as many entries, k successive entries belong to each row.
     """
     import torch
 

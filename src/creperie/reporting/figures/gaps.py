@@ -101,8 +101,8 @@ def gap_plane(
     """Return a scatter plot of items: x and y are the gaps of two attackers, between −1 and 1. With the mask `kept`,
     the items that a refinement keeps have a different mark.
 
-    Grid lines divide the plane into cells, `bins` on each side of zero (50 in the paper). Refinement keeps as many
-    items in a cell as in the opposite cell, on the other side of both zero lines.
+    Grid lines divide the plane into cells, `bins` on each side of zero (50 in the paper). Refinement keeps equally many
+    items in two opposite cells, which mirror each other at both zero lines.
     """
     figure, axes = new_axes(4.8, 5.0)
     axes.set_xticks(np.arange(-bins, bins + 1) / bins, minor=True)
@@ -182,9 +182,9 @@ class Box:
 def boxes_by_subset(
     groups: Mapping[str, Mapping[str, Box]], *, label: str, title: str = "", whiskers: str = "5 to 95 %"
 ) -> Figure:
-    """Return box plots with one group per subset and one box per kind of pair: P1-P2, P1-N or P2-N, where P1 and P2 are
-    the two true captions of an item and N is its foil. `label` names the value axis; `whiskers` says in words what the
-    whiskers span.
+    """Return box plots with one group per subset and one box per kind of pair. The kinds are P1-P2, P1-N and P2-N,
+    where P1 and P2 are the two true captions of an item and N is its foil. `label` names the value axis. `whiskers`
+    says in words what the whiskers span.
     """
     kinds = list(dict.fromkeys(kind for by in groups.values() for kind in by))
     figure, axes = new_axes(max(5.0, 1.2 + 0.36 * len(kinds) * len(groups)), 3.4)

@@ -176,8 +176,8 @@ def _cookie(request: Request) -> str:
 
 
 def _refused(request: Request, token: str) -> Response | None:
-    """Return a response that refuses a request without the token, or a cross-site form. Return None if the request is
-    allowed.
+    """Return a response that refuses the request. It refuses requests without the token and cross-site forms. Return
+    None if the request is allowed.
     """
     given = request.query_params.get("token") if request.url.path == "/" else None
     known = given or request.cookies.get(_cookie(request)) or ""

@@ -64,8 +64,8 @@ class Browser:
         return ["" if self.hidden else f"/picture?name={name}&image={quote(image)}" for image in item.images]
 
     def chips(self) -> list[tuple[str, list[tuple[str, int, str, bool]]]]:
-        """Return the filters in two groups. A group is (name, filters), and a filter is (label, number of matching
-        items, address, whether the filter is active).
+        """Return the filters in two groups. A group is (name, filters). A filter is (label, number of matching items,
+        address, active or not).
         """
         plain = replace(self.wanted, subset="", attacker="", show="", tag="", right="", wrong="")
         rows = self.index.rows(plain, self.shelf)  # what the search leaves

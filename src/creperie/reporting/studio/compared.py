@@ -23,8 +23,8 @@ SHOWN = 24  #: items
 def compared(
     shelf: Shelf, index: Callable[[str], ItemIndex], runs: Sequence[Run], query: StudioQuery
 ) -> dict[str, Any]:
-    """Return what the page about two runs shows. `show` in the query selects the items to list: those that only the
-    first run gets right (a), only the second (b), or neither (neither).
+    """Return what the page about two runs shows. `show` in the query selects the items to list: "a" for those that only
+    the first run gets right, "b" for those that only the second does, and "neither".
     """
     labels = [shelf.board().label_of[run.name] for run in runs]
     shared = shared_tasks(*runs)

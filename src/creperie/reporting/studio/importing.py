@@ -53,8 +53,8 @@ def import_table(form: Mapping[str, str], folder: Path) -> Benchmark:
 
 
 def oddities(bench: Benchmark, pictures: bool) -> list[str]:
-    """Return the oddities of an imported benchmark: rows that were left out, and problems that `check` finds, each with
-    the number of rows. With `pictures` (the user gave some), the first one may be that no item has a picture. The
+    """Return the oddities of an imported benchmark, each with the number of rows: rows that were left out, and problems
+    that `check` finds. `pictures` says whether the user gave pictures; if no item has one, this comes first. The
     pictures of a large benchmark are not opened.
     """
     found: dict[str, list[str]] = {}

@@ -62,7 +62,7 @@ class Proposed:
 
 def propose(captions: Sequence[str], makers: Sequence[str]) -> tuple[list[Proposed], list[str], dict[int, str]]:
     """Return three things: the candidates of all makers for these captions, a note for each maker that could not run,
-    and the reasons why captions have no candidate, by the index of the caption.
+    and reasons by the index of a caption. A reason says why the caption has no candidate.
     """
     if not captions:
         raise UsageError("there are no captions", hint="paste captions, one per line")
@@ -158,8 +158,8 @@ def _judged(items: Sequence[Item]) -> dict[str, Any] | None:
 
 
 def _leaks(document: Mapping[str, Any] | None) -> dict[str, str]:
-    """Return, for each kind that leaks in the audit `document`, the strongest cue that distinguishes its false captions
-    from true ones.
+    """Return a cue for each kind that leaks in the audit `document`. It is the strongest cue that distinguishes the
+    kind's false captions from true ones.
     """
     return {
         judged["subset"]: f"this kind leaks: {_says({**leak, 'n': judged['items']})}"
@@ -173,8 +173,8 @@ def _says(leak: Mapping[str, Any]) -> str:
 
 
 def saved(form: Mapping[str, str], folder: Path) -> Benchmark:
-    """Save the accepted candidates as a benchmark and return it. It has one item per foil, with the caption from which
-    the foil was made and, if one was accepted, a second true caption.
+    """Save the accepted candidates as a benchmark and return it. Each item has one foil and the caption from which the
+    foil was made. If a second true caption was accepted, the item has that too.
     """
     place, items = new_place(form, folder), _accepted(form)
     if not items:

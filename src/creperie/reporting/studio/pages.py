@@ -108,8 +108,8 @@ class Studio:
         return self._indexes[name][1]
 
     def items(self, query: StudioQuery) -> str:
-        """Show the items that match a filter. `from` in the query asks for further items from that position; only their
-        cards are returned. `part` asks for the opened item alone.
+        """Show the items that match a filter. With `from` in the query, return only the cards of further items,
+        beginning at that position. With `part`, return only the opened item.
         """
         wanted, start = ItemFilter.of(query), query.number("from")
         index = self._index(wanted.name)
@@ -314,8 +314,8 @@ class Studio:
     # -- runs --------------------------------------------------------------------------------------------------------
 
     def runs(self, query: StudioQuery) -> str:
-        """Show the leaderboard of all runs. The query may have the `version` that the browser shows. In that case only
-        the tables are returned, or nothing if the version is still current.
+        """Show the leaderboard of all runs. If the query has the `version` that the browser shows, only the tables are
+        returned. Nothing is returned if this version is still current.
         """
         board = self.shelf.board()
         if query.get("version") == board.version:
@@ -357,7 +357,7 @@ class Studio:
 
     def _pairs(self) -> list[tuple[LeaderboardEntry, LeaderboardEntry]]:
         """Return pairs of comparable runs. Pairs on the same images come first, then pairs on the same replaced images,
-        then other pairs. Among these, the best models on the task that covers most items come first.
+        then other pairs. Within each of these, the best models on the task that covers most items come first.
         """
         pairs = [(a, b) for a, b in combinations(self.shelf.board().entries, 2) if shared_tasks(a, b)]
         return sorted(pairs, key=_usefulness)
@@ -381,8 +381,8 @@ class Studio:
         return self._page("compare", title, choices=self._choices(), chosen=chosen, **values, **lines)
 
     def plot(self, query: StudioQuery) -> str:
-        """Show a scatter plot. It compares either two models, with one dot per subset, or two benchmarks or tasks, with
-        one dot per model.
+        """Show a scatter plot. A plot of two models has one dot per subset. A plot of two benchmarks or tasks has one
+        dot per model.
         """
         axes = plot_axes(self.shelf.board())
         chosen = chosen_axes(axes, query)

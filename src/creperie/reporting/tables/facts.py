@@ -104,7 +104,7 @@ def _subset_counts(table: str, findings: RecipeFindings) -> list[FactRow]:
 
 def _sugarcrepe_4(findings: RecipeFindings) -> list[FactRow]:
     """Return the rows of SugarCrepe's Table 4, which compares the foils of two benchmarks by scores such as grammar.
-    Mean scores that are not between 0 and 1 (as the paper's are) are left out.
+    The paper's mean scores are between 0 and 1; others are left out.
     """
     rows = []
     for stage, document in findings.pairwise.items():
@@ -200,11 +200,11 @@ def annotators(n: int, scripted: bool) -> str:
 def _trained(
     findings: RecipeFindings, of: str, rows: Mapping[str, str], groups: Mapping[str, str], columns: Mapping[str, str]
 ) -> list[FactRow]:
-    """Return rows of a table, made from training studies. If `of` is "RN50", these are studies that train from scratch,
+    """Return rows of a table, made from training studies. If `of` is "RN50", studies that train from scratch are used,
     else studies that tune a trained model.
 
     `rows` maps the studies' arms (types of training foils) to the paper's names of models. `groups` maps arms to the
-    paper's groups of rows, and `columns` the paper's columns to those of the studies.
+    paper's groups of rows. `columns` maps the paper's columns to those of the studies.
     """
     made = []
     for stage, document in findings.trainings.items():
@@ -322,7 +322,7 @@ NAMED = {"vera": "Vera", "grammar": "Grammar", "clip": "CLIP"}
 
 def _scpp_20(findings: RecipeFindings) -> list[FactRow]:
     """Return the rows of SugarCrepe++'s Table 20. For each model, the subsets with the same kind of foil (replace or
-    swap) are averaged without weights; each value is the mean of these averages over models. The value for CLIP is the
+    swap) are averaged without weights. Each value is the mean of these averages over models. The value for CLIP is the
     mean over the 15 variants of Table 12.
     """
     variants = [uri for row in published_table("sugarcrepe++/12").rows for uri in row.uris]
@@ -361,8 +361,8 @@ class _SubsetMean(NamedTuple):
 
 
 def _means_of(findings: RecipeFindings, bench: str, task: str, kind: str) -> dict[str, _SubsetMean]:
-    """Return each model's mean accuracy, in percent with an interval, over the subsets whose foils are of the `kind`
-    replace or swap. `bench` and `task` select the results.
+    """Return each model's mean accuracy over the subsets with this `kind` of foils (replace or swap). It is in percent,
+    with an interval. `bench` and `task` select the results.
     """
     means = {}
     for model, on, results in findings.runs:

@@ -286,9 +286,9 @@ def _one_cell(model: str, column: Column, own: Sequence[tuple[Run, MeasuredCell]
 def _who(
     table: PublishedTable, model: str, runs: Sequence[Run], figures: Mapping[str, MeasuredCell]
 ) -> tuple[str, bool]:
-    """Return (name of the row, whether it stands in for the printed one) for a row made from runs. A row that stands in
-    must not be compared with the printed row. It has scripted answers or combined votes, or its model's prompt is not
-    worded as in the paper.
+    """Return (name of the row, stands in or not) for a row made from runs. A row that stands in for the printed row
+    must not be compared with it. Such a row has scripted answers or combined votes, or its model's prompt is not worded
+    as in the paper.
     """
     if not model.startswith(HUMAN):
         return model_label(model), _wording(table, model) == OUR_WORDS
@@ -490,9 +490,9 @@ def _notes(table: PublishedTable, ours: Sequence[OurRow]) -> list[str]:
 
 
 def _said_of(table: PublishedTable, row: OurRow) -> Iterator[str]:
-    """Yield the notes on one of our rows. They say whose prompt was used, how its numbers of items differ from the
-    published ones, how people's answers were counted, how ties were counted, how chance levels differ between
-    columns, and which items share a picture.
+    """Yield the notes on one of our rows: on the source of its prompt, on its numbers of items if they differ from the
+    published ones, on how people's answers and ties were counted, on chance levels that differ between columns, and on
+    items that share a picture.
     """
     cells = {c: row.figures[c.name] for c in table.columns if c.name in row.figures}
     own = {c: cell.n for c, cell in cells.items() if c.n and cell.published}

@@ -43,8 +43,8 @@ class Column:
     The first of `tasks` for which a run has scores is used. For instance, the tasks `itt` and `blind` let runs with and
     without images fill the same column. A column without tasks, such as sizes or ratings, cannot be filled by a run.
 
-    `subsets` are names or patterns such as `atom_*`. If there are none, all items are used. A benchmark may replace the
-    column's own benchmark; then only the subset with the column's name is used.
+    `subsets` are names or patterns such as `atom_*`. If there are none, all items are used. In a benchmark that stands
+    in for the column's own, only the subset with the column's name is then used.
     """
 
     name: str
@@ -219,9 +219,7 @@ def _table(paper: str, stem: str, document: dict[str, Any], entry: dict[str, Any
 
 
 def _misfits(columns: Sequence[Column], rows: Sequence[PublishedRow]) -> Iterator[str]:
-    """Yield a note that lists, by column, the printed percentages that cannot be right, because no number of right
-    items gives them.
-    """
+    """Yield a note that lists impossible percentages, by column. No number of right items gives such a percentage."""
     # They differ by more than 0.01 from k/n for every k up to the number n of items, whether k/n is rounded or cut off
     # after two digits.
     told = []

@@ -109,7 +109,7 @@ def _value(row: OurRow, column: Column) -> str:
 
 
 def _shown(value: float, digits: int) -> str:
-    """Return a number with `digits` decimals, or with more if it is not 0 but would be shown as 0.
+    """Return a number with `digits` decimals. A number that is not 0 but would be shown as 0 gets more decimals.
 
     >>> _shown(-0.0024, 2), _shown(0.0, 2), _shown(-1e-12, 2)
     ('-0.002', '0.00', '0.00')
