@@ -2618,8 +2618,8 @@ def open_database(place: str | Path = ...) -> _Database:
 
 # from creperie.metrics.tasks import outcomes as outcomes
 def outcomes(which: _Task | str, layout: _Layout, scores: np.ndarray, swap: np.ndarray | None = None) -> np.ndarray:
-    """Return the outcome of each item as int8: HIT, MISS, TIE, or VOID if the item has nothing to compare in
-    this task. `scores` is the flat array of the scores that the task needs."""
+    """Return the outcome of each item as int8: HIT, MISS, TIE, or VOID if the task has nothing to compare in the
+    item. `scores` is the flat array of the scores that the task needs."""
 
 # from creperie.statistics.contamination import overlap as overlap
 def overlap(

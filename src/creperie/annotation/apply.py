@@ -42,8 +42,8 @@ DEFAULT_PLAN = ApplyPlan()
 
 
 class BrokenRulesError(CreperieError):
-    """Raised when the answers of annotators who broke the study's rules still count. `document` lists these annotators
-    with the reasons, and says how many answers the study would lack without theirs.
+    """Raised when annotators broke the study's rules and their answers still count. `document` lists them with the
+    reasons, and says how many answers the study would lack without theirs.
     """
 
     def __init__(self, record: StudyRecord, breakers: Sequence[Json]) -> None:

@@ -230,8 +230,8 @@ class Desk:
         self.save()
 
     def locked(self, *where: ColumnElement[bool], skip_locked: bool = False) -> Slot | None:
-        """Lock the first slot that meets the conditions, and return it as it is in the database now; None if there is
-        no such slot. With `skip_locked`, slots that are already locked are passed over.
+        """Lock the first slot that meets the conditions, and return its present state in the database. Return None if
+        there is no such slot. With `skip_locked`, slots that are already locked are skipped.
         """
         own = select(Slot).where(*where).execution_options(populate_existing=True)
         return self.session.scalar(own.with_for_update(of=Slot, skip_locked=skip_locked))

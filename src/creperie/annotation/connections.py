@@ -53,7 +53,7 @@ def network_of(address: str) -> str:
 
 
 class Places:
-    """The open connections of a server, and the rule for which of them to close when there are too many."""
+    """The open connections of a server, and the rule for closing some when there are too many."""
 
     def __init__(self, limits: ConnectionLimits) -> None:
         self.limits = limits
@@ -125,8 +125,8 @@ def limited_protocol(trusted: Sequence[str] = (), limits: ConnectionLimits = DEF
             super().data_received(data)
 
         def waits(self) -> bool:
-            """Return True if the server is waiting for the client: for a request or the rest of one, or until the
-            client reads the response. Return False while the server is working on a complete request.
+            """Return True if the server is waiting for the client. It waits for a request, for the rest of a request,
+            or for the client to read the response. Return False while the server is working on a complete request.
             """
             working = self.cycle is not None and not (self.cycle.more_body or self.cycle.response_complete)
             return not working or self.flow.write_paused

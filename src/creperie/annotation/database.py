@@ -65,7 +65,9 @@ class Database:
 
 
 def database_place(folder: str | Path = "", place: str | None = None) -> str:
-    """Return the path or URL of the database: `place` if given, else $CREPERIE_PEOPLE_DB, else a file in `folder`."""
+    """Return the path or URL of the database. It is `place` if given, else $CREPERIE_PEOPLE_DB, else a file in
+    `folder`.
+    """
     return place or os.environ.get(PLACE) or str(Path(folder) / DEFAULT_DATABASE)
 
 

@@ -161,5 +161,7 @@ def _disagree(task: StudyTask, one: Judged) -> bool:
 
 
 def disagreements(task: StudyTask, questions: Sequence[Judged], *, undecided_only: bool = False) -> list[Judged]:
-    """Return the questions on which annotators disagree; with `undecided_only`, only those that nobody has decided."""
+    """Return the questions on which annotators disagree. With `undecided_only`, leave out those that somebody has
+    decided.
+    """
     return [one for one in questions if _disagree(task, one) and not (undecided_only and one.decision)]

@@ -52,8 +52,8 @@ def _exclude(session: Session, study: StudyRow, pseudonym: str, why: str, actor:
 
 
 def include(db: Database, name: str, pseudonym: str, actor: str = "cli") -> None:
-    """Count an excluded annotator's answers again. Slots that had been created to replace these answers are removed if
-    nobody has begun them.
+    """Count an excluded annotator's answers again. Slots that replaced these answers are removed if nobody has begun
+    them.
     """
     with db.write() as session:
         study = study_named(session, name)

@@ -95,7 +95,7 @@ def agreement(record: StudyRecord) -> list[Json]:
 
 
 def rating_matrix(dimension: Dimension, questions: Sequence[Judged]) -> tuple[np.ndarray, list[str]]:
-    """Return a matrix of questions × annotators, with NaN where there is no answer, and the names of the annotators."""
+    """Return a matrix of questions × annotators, and the names of the annotators. NaN marks a missing answer."""
     names = sorted({s.annotator for one in questions for s in one.answers})
     matrix = np.full((len(questions), len(names)), np.nan)
     for row, one in enumerate(questions):

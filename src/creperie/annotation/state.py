@@ -158,7 +158,7 @@ def _permit(session: Session, study: int, action: str) -> None:
 
 
 def study_named(session: Session, name: str) -> StudyRow:
-    """Return the stored study of this name; if there is none, raise an error that lists the names.
+    """Return the stored study of this name. If there is none, raise an error that lists the names.
 
     In a writing session the study's row is locked, so that its state stays the same until the end of the transaction.
     """

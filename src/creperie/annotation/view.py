@@ -118,8 +118,8 @@ PAID = (
 
 
 def _left(session: Session, study: StudyRow, me: Annotator | None) -> tuple[int, int]:
-    """Return two numbers: how many questions (with attention checks) a person may still be given at most, and how many
-    practice questions.
+    """Return two numbers: the highest number of questions (with attention checks) that a person may still be given, and
+    the number of practice questions.
     """
     own = me.id if me else 0
     had = select(Slot.question_id).where(Slot.annotator_id == own, Slot.state != HELD)

@@ -50,8 +50,9 @@ class Attacker(Protocol):
 
     @property
     def otherwise(self) -> str:
-        """What the attacker chooses if its rule is reversed, such as "the longer caption"; empty for an attacker whose
-        direction is fixed."""
+        """What the attacker chooses if its rule is reversed, such as "the longer caption". The text is empty if the
+        attacker's direction is fixed.
+        """
         ...
 
     def margins(self, pairs: Pairs, progress: Progress = silent) -> np.ndarray: ...
@@ -171,7 +172,7 @@ def _captions_of_items(pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _couples(owner: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return all unordered pairs of positions with the same value in `owner`, as two arrays; `owner` must be sorted."""
+    """Return all unordered pairs of positions with the same value in `owner`, as two arrays. `owner` must be sorted."""
     starts = np.flatnonzero(np.r_[True, owner[1:] != owner[:-1]]) if len(owner) else np.zeros(0, dtype=np.int64)
     sizes = np.diff(np.r_[starts, len(owner)])
     first, second = [], []

@@ -48,7 +48,7 @@ class Corpus(MarginSource):
 
     @cached_property
     def captions(self) -> list[tuple[str, str]]:
-        """The (image, text) pairs of the file or benchmark that `spec` names; empty if `spec` is empty."""
+        """The (image, text) pairs of the file or benchmark that `spec` names. The list is empty if `spec` is empty."""
         if not self.spec:
             return []
         from creperie.making import read_captions

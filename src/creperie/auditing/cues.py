@@ -302,8 +302,8 @@ def _without_overlaps(cues: Sequence[Cue], most: int) -> list[Cue]:
 
 
 def surest(pairs: Pairs, margins: np.ndarray, count: int) -> list[int]:
-    """Return the indices of up to `count` pairs that an attacker gets right with the largest margins. They belong to
-    different items.
+    """Return the indices of up to `count` pairs of different items. An attacker gets these pairs right with the largest
+    margins.
     """
     chosen: dict[int, int] = {}
     for pair in np.argsort(-np.nan_to_num(margins), kind="stable").tolist():

@@ -53,8 +53,8 @@ def attackers_origin(asked: Sequence[str], models: AttackerModels) -> dict[str, 
 
 
 def keep_audit(document: Mapping[str, Any], origin: Mapping[str, Any], folder: Path | None = None) -> None:
-    """Store an audit's document together with the `origin` from which it was computed (see `audit_origin`). It is
-    stored in `folder` or, if that is None, in the cache. If the cache cannot be written, do nothing.
+    """Store an audit's document together with its `origin` (see `audit_origin`). It is stored in `folder` or, if that
+    is None, in the cache. If the cache cannot be written, do nothing.
     """
     path = _place(document["benchmark"], origin, folder)
     try:
@@ -66,8 +66,8 @@ def keep_audit(document: Mapping[str, Any], origin: Mapping[str, Any], folder: P
 
 
 def kept_audit(name: str, origin: Mapping[str, Any], folder: Path | None = None) -> dict[str, Any] | None:
-    """Return the stored audit of the benchmark `name` that was computed from this `origin` (see `audit_origin`). Return
-    None if there is none or its file is damaged.
+    """Return the stored audit of the benchmark `name` with this `origin` (see `audit_origin`). Return None if there is
+    none or its file is damaged.
     """
     try:
         document = read_json(_place(name, origin, folder))

@@ -112,7 +112,7 @@ MOST = 8000
 
 
 def sampled(rows: np.ndarray, seed: int) -> np.ndarray:
-    """Return the rows, or a random sample of `MOST` of them if there are more."""
+    """Return the rows. If there are more than `MOST`, return a random sample of `MOST` rows."""
     if len(rows) <= MOST:
         return rows
     return np.sort(np.random.Generator(np.random.PCG64(seed)).choice(rows, MOST, replace=False))
@@ -137,8 +137,8 @@ class LearnedAttacker:
 
 
 def linear_out_of_fold(features: PairFeatures, pairs: Pairs, seed: int, advance: Advance) -> np.ndarray:
-    """Return the margins of all pairs from logistic regression, with one model for each fold of each training block
-    (see `training_blocks`); NaN where there are too few pairs.
+    """Return the margins of all pairs from logistic regression. There is one model for each fold of each training block
+    (see `training_blocks`). Margins are NaN if there are too few pairs.
     """
     margins = np.full(len(pairs), np.nan, dtype=np.float32)
     with one_thread():

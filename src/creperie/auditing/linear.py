@@ -84,7 +84,7 @@ EMBEDDING_SIZE = 3.0
 
 
 def _tuned(answers: Callable[[int, float], np.ndarray], tried: Sequence[int]) -> float:
-    """Return the strength (the inverse of the penalty) for which the loss on the inner folds in `tried` is smallest.
+    """Return the strength (the inverse of the penalty) with the smallest loss on the inner folds in `tried`.
     `answers(k, strength)` returns the margins of the pairs in inner fold k.
     """
     # Strengths are tested from low to high; the search stops after two in a row without improvement.

@@ -35,12 +35,12 @@ RIDGE = 1e-4
 
 
 def log_loss(margins: np.ndarray) -> float:
-    """Return the mean of −ln P(true caption), where a margin is the log-odds of the true caption."""
+    """Return the mean of −ln P(true caption). A margin is the log-odds of the true caption."""
     return float(np.mean(np.logaddexp(0.0, -margins))) if len(margins) else float(np.log(2))
 
 
 def fit_scale(margins: np.ndarray, *, signed: bool = False) -> float:
-    """Return the factor by which held-out margins must be multiplied so that their log loss is smallest.
+    """Return the factor for held-out margins that makes their log loss smallest.
 
     The loss is convex in the factor. There is no intercept, because exchanging the captions must negate the margin.
     With `signed`, the factor may be negative: the attacker is right more often if its answers are reversed.
@@ -200,12 +200,13 @@ def bits_interval(given: np.ndarray, clusters: np.ndarray) -> tuple[float, float
 
 
 def against_chance(wins: np.ndarray, clusters: np.ndarray, *, spread: float = 1.0) -> float:
-    """Return the two-sided p-value of the wins under the hypothesis that true and false are assigned at random; NaN
-    without items.
+    """Return the two-sided p-value of the wins under the hypothesis that true and false are assigned at random. It is
+    NaN without items.
 
     Under this hypothesis a cluster's surplus (the sum of its wins minus one half each) is equally likely to be positive
-    or negative. True and false are exchanged in a whole cluster at once, because its items are not independent. For a
-    learned attacker, `spread` is the factor by which its accuracy varies more than coin flips; the normal score of the
+    or negative. True and false are exchanged in a whole cluster at once, because its items are not independent.
+
+    The accuracy of a learned attacker varies more than coin flips, by the factor `spread`. The normal score of the
     p-value is divided by it.
 
     >>> round(against_chance(np.array([1.0] * 8), np.arange(8)), 5)  # 2 / 2**8

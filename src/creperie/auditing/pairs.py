@@ -276,9 +276,9 @@ def pairs_of_line(items: np.ndarray, codes: np.ndarray, line: np.ndarray, positi
     """Return an array with three rows: the item, the true caption and the false caption of every pair that `line`
     defines.
 
-    `line` is one row of the match matrix that all `items` have, and `codes` holds the captions of each item. It may
+    `line` is one row of the match matrix that all `items` have, and `codes` holds the captions of each item. `line` may
     also be a column of the matrix; `codes` then holds images. With `positive`, only the true caption with this index is
-    used. If every true caption has its own foil, it is paired only with that foil.
+    used. If every true caption has its own foil, that caption is paired only with its foil.
     """
     true, false = np.flatnonzero(line), np.flatnonzero(~line)
     if positive is not None:
@@ -296,7 +296,9 @@ def has_own_foils(line: np.ndarray) -> bool:
 
 
 def own_foils(bench: Benchmark) -> bool:
-    """Return whether every true caption has its own foil in all items with several true captions for an image."""
+    """Return whether every true caption has its own foil. Only items with several true captions for an image are
+    checked.
+    """
     rows = [np.array(row) for shape in shape_codes(bench)[1] for row in shape.match if sum(row) > 1]
     return bool(rows) and all(map(has_own_foils, rows))
 
@@ -306,8 +308,8 @@ CaptionShapes = Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]]
 
 
 def caption_shapes(bench: Benchmark) -> tuple[ArrowTexts, CaptionShapes]:
-    """Return the distinct captions. Also return, for each different match matrix, the items that have it, with the
-    indices of their captions.
+    """Return the distinct captions, and a list of the different match matrices. Each matrix comes with the items that
+    have it and with the indices of their captions.
     """
     offsets, captions = bench.ragged("captions")
     texts, code = distinct(captions)

@@ -123,8 +123,8 @@ def answers_on(answers: AttackerMargins, subset: str) -> AttackerMargins:
 def cues_of(
     pairs: Pairs, rows: Sequence[AuditRow], ids: Sequence[str], threshold: float
 ) -> dict[str, list[tuple[Cue, ExamplePair]]]:
-    """Return, for each subset, the words and style marks that tell true captions from false ones, each
-    with an example.
+    """Return, for each subset, the words and style marks that distinguish true captions from false ones. Each has an
+    example.
     """
     tests, cues = len(distinct_tests(rows)), {}
     for subset in pairs.subsets:

@@ -286,7 +286,7 @@ class Attack:
         return {_key(row): fix_of(row, after.get(_key(row)), self.threshold) for row in rows}
 
     def on_images(self, bench: Benchmark, attacker: Attacker) -> list[AuditRow]:
-        """Return the rows of an attacker that sees only images and guesses which image of an item matches a caption."""
+        """Return the rows of an attacker that sees only images. It guesses which image of an item matches a caption."""
         pairs = image_pairs_of(bench)
         margins = attacker.margins(pairs, self.progress)
         log_odds = np.nan_to_num(margins.astype(np.float64))
@@ -331,7 +331,7 @@ class Attack:
         not_run: dict[str, str],
         models: AttackerModels,
     ) -> Measurements:
-        """Return everything from which the verdict on a subset, or on "all", is made."""
+        """Return all measurements for the verdict on a subset, or on "all"."""
         of_subset = np.ones(pairs.n_items, dtype=bool) if subset == ALL else pairs.subset == pairs.subsets.index(subset)
         attackable, seen = of_subset & (pairs.per_item > 0), [r for r in rows if r.subset == subset]
         count = int(attackable.sum())

@@ -92,7 +92,7 @@ def leaks(measure: Measure, p: float, threshold: float) -> bool:
 
 def balanced_share(gaps: np.ndarray) -> float:
     """Return the proportion of items that remain if items are removed until gaps above and below zero are equally
-    frequent. All items with a gap of zero are kept. `gaps` has one gap per item (see `item_gaps`).
+    frequent. Items with a gap of zero are kept. `gaps` has one gap per item (see `item_gaps`).
     """
     above, below = int((gaps > 0).sum()), int((gaps < 0).sum())
     return (2 * min(above, below) + len(gaps) - above - below) / len(gaps) if len(gaps) else float("nan")

@@ -103,7 +103,7 @@ def licence_id(licence: str) -> str:
 
 
 def size_category(items: int) -> str:
-    """Return the size category of a data set with this number of items, as Hugging Face names it.
+    """Return Hugging Face's size category for a data set with this number of items.
 
     >>> size_category(7511)
     '1K<n<10K'

@@ -73,7 +73,7 @@ def _with_images(item: Item, keys: Sequence[str | None]) -> Item:
 
 
 def _with_keys(columns: dict[str, list[Any]], name: str) -> dict[str, list[Any]]:
-    """Return the columns of a frame that has creperie's own column names, with the images replaced by their keys."""
+    """Return the columns of a frame with creperie's own column names. Images are replaced by their keys."""
     return {**columns, "images": [[_picture_key(one, f"{name}['images']") for one in row] for row in columns["images"]]}
 
 

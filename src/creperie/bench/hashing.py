@@ -1,4 +1,4 @@
-"""The content hash of a benchmark, which depends on the items but not on how they are chunked or stored."""
+"""The content hash of a benchmark. It depends on the items, but not on how they are chunked or stored."""
 
 from __future__ import annotations
 

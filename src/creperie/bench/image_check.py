@@ -55,8 +55,8 @@ def check_images(bench: Benchmark, *, look: bool = True, progress: Progress = si
 def _look(
     store: ImageStore, uses: dict[str, list[str]], progress: Progress
 ) -> tuple[dict[str, ImageError], dict[str, str]]:
-    """Open every image. `uses` maps the key of an image to the references to it. Return two dictionaries: the error of
-    each reference that cannot be opened, and the digest of each image that can be read.
+    """Open every image. Return two dictionaries: the error of each reference that cannot be opened, and the digest of
+    each readable image. `uses` maps the key of an image to the references to it.
     """
     bad: dict[str, ImageError] = {}
     digests: dict[str, str] = {}

@@ -84,8 +84,8 @@ def load_part(spec: BenchmarkSpec, part: PartOptions, seed: int | None = None) -
 
 
 def limited(bench: Benchmark, limit: float, seed: int | None = None) -> Benchmark:
-    """Return at most `limit` items of every subset: the first ones or, with a seed, a random sample in the original
-    order.
+    """Return at most `limit` items of every subset. These are the first ones or, with a seed, a random sample in the
+    original order.
 
     A limit below 1 is the fraction of each subset to keep, rounded up to whole items.
     """

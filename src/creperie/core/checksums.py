@@ -83,7 +83,8 @@ def check_files(folder: Path, sums: Mapping[str, str] | None, again: str = "") -
 
 
 def how_again(document: Mapping[str, Any], otherwise: str = "") -> str:
-    """Return a hint on how to make a file again: the command stored in its document, or `otherwise` if there is none.
+    """Return a hint on how to make a file again. It names the command stored in the file's document or, if there is
+    none, is `otherwise`.
 
     >>> how_again({"command": "creperie score mine --model blind:length"})
     'make it again: creperie score mine --model blind:length'

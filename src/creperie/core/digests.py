@@ -1,4 +1,4 @@
-"""Digests of values and files, which decide whether a stored result may be used again."""
+"""Digests of values and files. They decide whether a stored result may be used again."""
 
 from __future__ import annotations
 

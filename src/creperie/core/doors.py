@@ -30,9 +30,8 @@ def late(package: str, name: str) -> Any:
 def front_door(
     package: str, *, public: bool = False
 ) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
-    """Return `__all__`, `__getattr__` and `__dir__` for a package, so that its public names are imported only when they
-    are used. With `public`, a wrong argument in a call of one of its functions raises an error that names this
-    argument.
+    """Return `__all__`, `__getattr__` and `__dir__` for a package whose public names are imported on first use. With
+    `public`, a wrong argument in a call of one of its functions raises an error that names this argument.
 
     >>> names, get, _ = front_door("creperie.metrics")
     >>> "wilson" in names, get("wilson").__module__

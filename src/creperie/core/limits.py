@@ -1,4 +1,4 @@
-"""Parsers for untrusted files: each raises a one-line error for a file that would exhaust memory or time.
+"""Parsers for untrusted files. Each raises a one-line error for a file that would exhaust memory or time.
 
 They limit the size and depth of JSON and YAML, the expansion of YAML aliases, and the columns and cells of tables.
 """
@@ -217,8 +217,8 @@ def csv_rows(
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield (line number, cells) for each row of a CSV file, the header first. Empty lines are skipped.
 
-    The header must name at most `most` columns, each once, and every row must have as many cells. Without `quotes`, a
-    quotation mark is an ordinary character.
+    The header must name at most `most` columns, each once. Every row must have the same number of cells as the header.
+    Without `quotes`, a quotation mark is an ordinary character.
     """
     line, names = 1, 0
     try:

@@ -2,10 +2,10 @@
 
 Ratings are a matrix (items, raters) of numbers; NaN marks a missing rating.
 
-For nominal ratings, the interval comes from the likelihood of the agreeing and disagreeing pairs (kappa.py). The same
-holds for perfect agreement on any scale. If nearly all answers are the same, this interval is wide even for perfect
-agreement, because such answers say little about kappa. In all other cases the coefficient is scaled to [0, 1] and gets
-the interval of a proportion.
+For nominal ratings, and for perfect agreement on any scale, the interval comes from the likelihood of the agreeing and
+disagreeing pairs (kappa.py). If nearly all answers are the same, it is wide even for perfect agreement, because such
+answers say little about kappa. In all other cases the coefficient is scaled to [0, 1] and gets the interval of a
+proportion.
 """
 
 from __future__ import annotations

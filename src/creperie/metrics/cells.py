@@ -37,8 +37,8 @@ class OneThreshold:
 def one_threshold(
     layout: Layout, scores: np.ndarray, clusters: np.ndarray | None = None, settings: MetricSettings = DEFAULT
 ) -> OneThreshold:
-    """Classify all pairs of image and caption by one threshold. Return, among other results (see `OneThreshold`), the
-    best threshold and the fraction of items in which it classifies every pair correctly.
+    """Classify all pairs of image and caption by one threshold. Return a `OneThreshold`, which includes the best
+    threshold and the fraction of items in which it classifies every pair correctly.
 
     >>> from creperie.metrics.layout import layout_of
     >>> result = one_threshold(layout_of([[[1, 0]]] * 4), np.array([0.8, 0.1, 0.9, 0.2, 0.7, 0.3, 0.2, 0.1]))
@@ -137,11 +137,11 @@ def calibration(probabilities: np.ndarray, truth: np.ndarray, bins: int = 15) ->
 
 
 def choice_probabilities(layout: Layout, scores: np.ndarray, scale: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
-    """Return the softmax probability of each image's highest-scoring caption, and whether that caption is true.
+    """Return two arrays with one value per image: the softmax probability of its highest-scoring caption, and whether
+    that caption is true.
 
-    Scores are multiplied by `scale` before the softmax (the logit scale of a model whose scores are cosines). Both
-    arrays have one value per image. If a true and a false caption share the highest score, the false one counts as
-    preferred.
+    Scores are multiplied by `scale` before the softmax. For a model whose scores are cosines, this is the logit scale.
+    If a true and a false caption share the highest score, the false one counts as preferred.
     """
     sure, right = [], []
     for group, cells in layout.blocks("image_text", scores):

@@ -37,9 +37,8 @@ class Comparison:
     """A comparison of model a with model b on the items that both cover.
 
     `difference` is a's accuracy minus b's, with an interval that takes clusters into account. `p` always agrees with
-    this interval: it is one minus the confidence level at which the interval just touches 0. `p_holm`, which
-    `compare_all` sets, is the p-value with Holm's correction for all pairs of models. `mcnemar` treats items as
-    independent.
+    this interval: it is one minus the confidence level at which the interval just touches 0. `p_holm` is the p-value
+    with Holm's correction for all pairs of models; `compare_all` sets it. `mcnemar` treats items as independent.
     """
 
     a: str

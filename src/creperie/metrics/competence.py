@@ -125,7 +125,7 @@ def habit_odds(votes: Votes, estimate: Competence) -> np.ndarray:
 
 
 def _habit_evidence(votes: Votes) -> np.ndarray:
-    """Return the log-probability of each person's answers under an unknown habit, which is a fixed distribution over
+    """Return the log-probability of each person's answers under an unknown habit. A habit is a fixed distribution over
     the labels (Krichevsky–Trofimov estimator).
     """
     counts = np.zeros((votes.people, votes.labels))

@@ -116,7 +116,7 @@ def ranks_of(values: np.ndarray) -> np.ndarray:
 
 
 def _fisher(value: float, n: int, kind: str, level: float, p: float) -> tuple[float, float]:
-    """Return the confidence interval of a correlation, computed on Fisher's z scale; `kind` is Pearson or Spearman.
+    """Return the confidence interval of a correlation, computed on Fisher's z scale. `kind` is Pearson or Spearman.
 
     The interval and the p-value `p` may disagree on whether the correlation differs from 0. The end nearer to 0 is then
     computed again, with the standard error that the p-value implies.

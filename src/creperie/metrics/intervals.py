@@ -219,10 +219,10 @@ def bounded_interval(
 
 def two_share_confidence(columns: np.ndarray, statistic: Statistic, clusters: np.ndarray) -> Confidence:
     """Return a statistic that rises with two proportions, with its interval. The proportions are those of right answers
-    on captions and on foils. The columns count the right answers on captions, the right answers on foils, all captions,
-    and all foils.
+    on captions and on foils.
 
-    The intervals of the two proportions are combined (MOVER). The result is wide if either proportion is uncertain.
+    The columns count the right answers on captions, the right answers on foils, all captions, and all foils. The
+    intervals of the two proportions are combined (MOVER).
     """
     parts = [share_confidence(columns[:, k], columns[:, 2 + k], clusters) for k in range(2)]
     value, sizes = float(statistic(columns.sum(axis=0))), columns[:, 2:].sum(axis=0)

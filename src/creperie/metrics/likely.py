@@ -137,7 +137,9 @@ def difference_ends(wins: np.ndarray, losses: np.ndarray, n: np.ndarray) -> Ends
 
 
 def _log_all(n: np.ndarray, shares: np.ndarray, correlations: np.ndarray) -> np.ndarray:
-    """Return the log-probability that all answers are right, for each share with the correlation at the same index."""
+    """Return the log-probability that all answers are right. There is one for each share with the correlation at the
+    same index.
+    """
     place, times = _draws(n)
     c = correlations[:, None]
     return (np.log(shares[:, None] * (1 - c) + c * place) - np.log(1 - c + c * place)) @ times

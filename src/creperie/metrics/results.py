@@ -67,8 +67,8 @@ EVERY_GROUP = MacroRule()
 
 @cache
 def aro_relations() -> MacroRule:
-    """Return the rule for the main result of ARO's VG-Relation, which excludes some relations, as the authors' notebook
-    does.
+    """Return the rule for the main result of ARO's VG-Relation. Like the authors' notebook, it excludes some
+    relations.
     """
     lines = packaged("creperie.metrics", "aro_dropped_relations.txt")
     return MacroRule(exclude=frozenset(line for line in lines.splitlines() if line and not line.startswith("#")))
@@ -79,8 +79,8 @@ ARO_ATTRIBUTES = MacroRule(minimum=25)
 
 
 def accuracy(outcomes: np.ndarray, ties: Ties = "wrong") -> float:
-    """Return the fraction of hits among the items that are not VOID, with ties counted by the tie rule; NaN if all
-    are VOID.
+    """Return the fraction of hits among the items that are not VOID. Ties are counted by the tie rule. The result is
+    NaN if all items are VOID.
 
     >>> accuracy(np.array([HIT, TIE, 0, VOID]), ties="half")
     0.5

@@ -172,8 +172,8 @@ class JudgedBy:
 
 @dataclass(frozen=True)
 class Outrank:
-    """The rule that an item is a hit if it wins all its contests. A contest is won if each of its winners has a higher
-    score than each of its losers.
+    """The rule that an item is a hit if it wins all its contests. To win a contest, each of its winners must have a
+    higher score than each of its losers.
     """
 
     contests: Contests

@@ -66,9 +66,7 @@ class Task:
 
     @property
     def has_margins(self) -> bool:
-        """True if every item has a margin: the smallest lead of a candidate that should win over one that should
-        lose.
-        """
+        """True if every item has a margin: the smallest lead of a right candidate over a wrong one."""
         return isinstance(self.rule, Outrank) and not self.swapped
 
     def text(self, value: float | None, digits: int = 1) -> str:
@@ -203,7 +201,7 @@ def as_task(which: Task | str) -> Task:
 
 
 def outcomes(which: Task | str, layout: Layout, scores: np.ndarray, swap: np.ndarray | None = None) -> np.ndarray:
-    """Return the outcome of each item as int8: HIT, MISS, TIE, or VOID if the item has nothing to compare in this task.
+    """Return the outcome of each item as int8: HIT, MISS, TIE, or VOID if the task has nothing to compare in the item.
     `scores` is the flat array of the scores that the task needs.
 
     `swap` says for which items the true captions P1 and P2 are swapped (see `second_is_nearer`). Only tasks that
@@ -242,10 +240,9 @@ def _judged(chosen: Task, layout: Layout, scores: np.ndarray) -> np.ndarray:
 
 
 def margins(which: Task | str, layout: Layout, scores: np.ndarray) -> np.ndarray:
-    """Return, for each item, the smallest lead of a candidate that should win over one that should lose; NaN for void
-    items.
+    """Return each item's margin: the smallest lead of a right candidate over a wrong one. It is NaN for void items.
 
-    A positive margin is a hit, zero is a tie, and a negative one is a miss. Only tasks whose rule is `Outrank` have
+    A positive margin is a hit, zero is a tie, and a negative one is a miss. Only tasks with the rule `Outrank` have
     margins.
     """
     chosen = as_task(which)
@@ -294,15 +291,13 @@ def applies(which: Task | str, layout: Layout) -> np.ndarray:
 
 
 def applicable(layout: Layout, inputs: Iterable[Input] = INPUTS) -> list[str]:
-    """Return the names of the tasks that apply to at least one item of the layout and need only the given score
-    columns.
-    """
+    """Return the names of the tasks that apply to at least one item and need only the score columns in `inputs`."""
     at_hand = set(inputs)
     return [t.name for t in TASKS.values() if t.needs in at_hand and bool(applies(t, layout).any())]
 
 
 def second_is_nearer(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Return a boolean for each item: True where VISLA swaps the true captions P1 and P2, because P2 is nearer to the
+    """Return a boolean for each item: True if VISLA swaps the true captions P1 and P2, because P2 is nearer to the
     false caption N. `first` and `second` are the character edit distances from N to P1 and to P2.
 
     If both distances are equal, P1 and P2 are not swapped.

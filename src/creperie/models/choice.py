@@ -70,7 +70,7 @@ class Chosen:
 
     @property
     def position(self) -> int | None:
-        """The index of the chosen option; None if no option was chosen, or if several are equally likely."""
+        """The index of the chosen option. None if no option was chosen, or if several are equally likely."""
         if self.parsed is not None:
             return self.parsed.option
         import numpy as np

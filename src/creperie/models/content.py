@@ -289,8 +289,8 @@ class _Hasher:
             self._names(function.__globals__, loaded, {name for one in code for name in one.co_names})
 
     def _names(self, space: Mapping[str, Any], names: set[str], attributes: set[str]) -> None:
-        """Hash the values of `names` in the namespace `space`. `attributes` are the names that occur in a function's
-        code; of a module that is not from a library, only the members with these names are hashed.
+        """Hash the values of `names` in the namespace `space`. Modules that are not from a library are hashed only in
+        part: the members whose names occur in a function's code (`attributes`).
         """
         for name in sorted(names & space.keys()):
             if (id(space), name) in self._named:

@@ -45,7 +45,7 @@ def load_model(uri: str, *, device: str = "auto", dtype: str = "float32") -> Mod
 
 
 def load_plain(uri: str, place: Place) -> Any:
-    """Return what a URI names: a model or, for the URI of a plug-in, any object that `wrap` accepts."""
+    """Return what a URI names. This is a model or, for the URI of a plug-in, any object that `wrap` accepts."""
     parsed = _parsed(uri)
     kind = KINDS.get(parsed.kind)
     options = parsed.options if kind is None else read_options(parsed.options, kind.options, where=uri)
@@ -137,7 +137,7 @@ def missing_packages(uri: ModelURI) -> list[tuple[str, str]]:
 
 
 def _check_place(uri: ModelURI, text: str) -> None:
-    """Raise an error if a path is missing, or a package with weights. Names on the hub are not looked up here."""
+    """Raise an error if a path or a package with weights is missing. Names on the hub are not looked up here."""
     from creperie.models.lm.gguf import gguf_file, no_llama_cpp
 
     if uri.options.get("engine") == "llama.cpp" and find_spec("llama_cpp") is None:

@@ -54,8 +54,8 @@ def encoder_of(
 ) -> Model:
     """Return a text encoder for `library`, which is a `SentenceTransformer` or an `OnnxSentences`.
 
-    `weights` is a digest of the weights, and `inner` is the name of the ONNX file that runs the transformer (empty for
-    PyTorch). Both are recorded in the fingerprint.
+    `weights` is a digest of the weights. `inner` is the name of the ONNX file that runs the transformer, or "" for
+    PyTorch. Both are recorded in the fingerprint.
     """
     rule = caption_rule(options)
     prompt = rule.prefix or _stored_prompt(library, options["prompt_name"], uri)

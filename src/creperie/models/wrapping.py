@@ -299,8 +299,8 @@ def _method(own: Callable[..., Any], finish: Callable[[Any], np.ndarray]) -> Ans
 
 
 def _encoder(own: Callable[..., Any], inputs: Callable[[Sequence[Any]], Any]) -> Answer:
-    """Return a function that encodes a list of inputs. It calls `own` once for the whole list or, if `own` takes only
-    one input, once per input. `inputs` prepares the list for `own`.
+    """Return a function that encodes a list of inputs. It calls `own` once for the whole list, or once per input if
+    `own` takes only one. `inputs` prepares the list for `own`.
     """
 
     def encode(given: Sequence[Any]) -> np.ndarray:

@@ -45,8 +45,8 @@ class Attacker(Protocol):
 
     @property
     def otherwise(self) -> str:
-        """What the attacker chooses if its rule is reversed, such as "the longer caption"; empty for an attacker
-        whose direction is fixed."""
+        """What the attacker chooses if its rule is reversed, such as "the longer caption". The text is empty if the
+        attacker's direction is fixed."""
 
     def margins(self, pairs: Pairs, progress: _Progress = ...) -> np.ndarray: ...
 

@@ -206,7 +206,9 @@ def _of_source(stage: RecipeStage) -> Expected:
 
 
 def _published(options: Mapping[str, Any]) -> tuple[int, int]:
-    """Return the number of items in an unavailable source (0 if unknown), and the number of true captions per item."""
+    """Return the number of items in an unavailable source, and the number of true captions per item. The first is 0 if
+    unknown.
+    """
     limit, expected, patterns = options["limit"], options["expect"], options["subsets"]
     try:
         entry = find_entry(options["source"].partition(":")[0])

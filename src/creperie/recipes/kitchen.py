@@ -239,8 +239,8 @@ def processor_seconds() -> float:
 
 
 def passed_on(stage: RecipeStage, inputs: Sequence[str]) -> str:
-    """Return the path that stands for the output of a skipped stage. It is the path of the stage's first input if the
-    stage would have produced a benchmark, else "".
+    """Return the path that takes the place of a skipped stage's output. If the stage would have produced a benchmark,
+    it is the path of the stage's first input, else "".
     """
     return inputs[0] if inputs and stage.step.gives == "benchmark" else ""
 
@@ -279,8 +279,8 @@ def kept_record(folder: Path, key: str) -> dict[str, Any] | None:
 
 
 def _written(folder: Path) -> list[str]:
-    """Return the files that are checked to see whether a stage's output is intact. Markdown, large files, the audit,
-    and the file with the stage's time are left out.
+    """Return the files that show whether a stage's output is intact. Markdown, large files, the audit, and the file
+    with the stage's time are left out.
     """
     files = (p for p in folder.rglob("*") if p.is_file() and p.suffix != ".md" and p.name not in (AUDIT_FILE, TIME))
     return sorted(p.relative_to(folder).as_posix() for p in files if p.stat().st_size <= LARGE)

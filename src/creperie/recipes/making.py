@@ -37,7 +37,9 @@ STAND_IN = "Sentences in the format of {}, which they stand in for; none of its 
 
 
 def run_captions(job: StageJob) -> dict[str, Any]:
-    """Save the source captions: the items of a benchmark unchanged, or each line of a text file as an item."""
+    """Save the source captions. These are the items of a benchmark, unchanged, or the lines of a text file, one item
+    each.
+    """
     bench = caption_source(job.options)
     if not len(bench):
         raise DataError("has no captions", where=job.option("source"), hint="name another source")

@@ -147,7 +147,7 @@ def _agreed(document: Mapping[str, Any]) -> Iterator[AgreedCell]:
 
 
 def _is_repeated(row: Mapping[str, Any]) -> bool:
-    """Return True if the row comes from a run with the paper's model on the paper's items."""
+    """Return True if the row comes from a run of the paper's model on the paper's items."""
     return bool(row["source"] == "run" and row["published"] and row.get("released") and not row.get("stands_in"))
 
 

@@ -98,7 +98,7 @@ def _is_optimal(amounts: np.ndarray, bound: float) -> bool:
 
 @dataclass
 class _Near:
-    """A search for integer amounts (how many items to keep of each signature) that are balanced, near the solution of
+    """A search for balanced integer amounts (how many items to keep of each signature). It begins near the solution of
     the linear relaxation.
     """
 
@@ -172,8 +172,8 @@ class _Near:
         return float(np.abs(programme.signs @ amounts).sum()), float(np.abs(programme.balance @ amounts).sum())
 
     def _cheap_to_change(self, rng: np.random.Generator, size: int) -> np.ndarray:
-        """Return a mask that selects `size` amounts, which the next small programme may change. Amounts that are cheap
-        to change are preferred, with some randomness.
+        """Return a mask of the `size` amounts that the next small programme may change. Amounts that are cheap to
+        change are preferred, with some randomness.
         """
         spread = np.median(self.price) + 1e-3
         order = np.argsort(self.price + rng.exponential(spread, len(self.price)), kind="stable")

@@ -281,9 +281,9 @@ class _Chooser:
         return chosen[0] if len(chosen) == 1 else _combined(chosen[0], chosen[1])
 
     def in_pieces(self, seen: Sequence[Attacker], models: AttackerModels, engine: Engine | None) -> _Chosen:
-        """Choose the items of a benchmark that is too large for memory. For each item, only its subset, its gap under
-        each attacker (see `item_gaps`), and whether it is unsolvable are loaded. An item is unsolvable if one caption
-        is both true and false.
+        """Choose the items of a benchmark that is too large for memory. Only three things are loaded for each item: its
+        subset, its gap under each attacker (see `item_gaps`), and whether it is unsolvable. An item is unsolvable if
+        one caption is both true and false.
         """
         method, names = self.plan.how, tuple(a.name for a in seen)
         with item_features(self.bench, seen, models, engine, self.progress) as features:

@@ -1,4 +1,4 @@
-"""The words method: if a caption has several foils, one of them is chosen so that word counts are balanced."""
+"""The words method. If a caption has several foils, one of them is chosen so that word counts are balanced."""
 
 from __future__ import annotations
 

@@ -210,7 +210,7 @@ def markdown_summary(audit: Document, result: BaselineResult | None = None) -> s
 
 
 def badge_svg(audit: Document) -> str:
-    """Return a badge with the verdict and, if there is a leak, the accuracy of the best blind attacker."""
+    """Return a badge with the verdict. If there is a leak, it also has the accuracy of the best blind attacker."""
     verdict = str(audit["verdict"])
     leaking = [row["accuracy"] for row in audit["results"] if row["leaks"]]
     says = f"leaks, {percent(max(leaking), 0)} %" if verdict == "leaks" and leaking else verdict

@@ -200,7 +200,7 @@ def short_labels(runs: Sequence[Run]) -> tuple[str, ...]:
 
 
 def with_people(name: str, document: Mapping[str, Any]) -> str:
-    """Return the name of a run's model, with a note if the answers are people's."""
+    """Return the name of a run's model. If the answers are people's, a note is added."""
     note = people_note(document)
     return f"{name} ({note})" if note else name
 

@@ -238,7 +238,7 @@ def page_of(title: str, *, template: str = "report.html", **values: Any) -> str:
 
 
 def inlined(value: Any) -> str:
-    """Return a value as JSON that is safe inside a script element, whatever captions it contains.
+    """Return a value as JSON. It is safe inside a script element, whatever captions it contains.
 
     >>> inlined({"caption": "</script><b>&"})
     '{"caption":"\\\\u003c/script>\\\\u003cb>\\\\u0026"}'

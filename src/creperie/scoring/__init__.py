@@ -1,5 +1,5 @@
-"""Score models on benchmarks: plan what to encode, encode each image and caption once, cache the results, compute the
-scores, and write run folders, which can be resumed, compared and reported.
+"""Score models on benchmarks. Each image and caption is encoded once and cached, scores are computed, and runs are
+written to folders. A run can be resumed, compared and reported.
 """
 
 from creperie.core.doors import front_door

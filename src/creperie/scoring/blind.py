@@ -27,8 +27,8 @@ class BlindImages:
     """An image store that replaces every image: by noise, by the mean image, or by the image of another item. The
     replacement depends only on the original image and the seed.
 
-    A replacement has the size of the original, so that crop boxes still fit. Only if no image is cropped (`boxes` is
-    False) do the images of other items keep their own size.
+    A replacement has the size of the original, so that crop boxes still fit. If no image is cropped (`boxes` is False),
+    the images of other items keep their own size.
     """
 
     store: ImageStore

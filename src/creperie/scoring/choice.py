@@ -80,8 +80,8 @@ class Asked:
         return (mean if self.asks == "match" else -mean).astype(np.float32)
 
     def void(self, code: str) -> list[str]:
-        """Return one reason for each answer with this code. `CUT_OFF` means that the answer was cut off, and `UNREAD`
-        that it cannot be parsed.
+        """Return one reason for each answer with this code. The code `CUT_OFF` means that the answer was cut off,
+        `UNREAD` that it cannot be parsed.
         """
         return [reason(c) for c in self.answers if code_of(c) == code]
 

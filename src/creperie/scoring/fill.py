@@ -117,8 +117,8 @@ def _report(filler: Filler, filled: FilledScores, images: Iterable[Fault], texts
 
 
 def _report_pairs(part: BenchmarkPart, needs: Input, sheet: Sheet, places: np.ndarray, findings: Findings) -> None:
-    """Add findings about pairs that could not be scored and about captions that were cut off. Every item that uses such
-    a pair gets a finding. For each cell of the score column `needs`, `places` has the row of the sheet that holds its
+    """Add findings about pairs that could not be scored and captions that were cut off. Every item that uses such a
+    pair gets a finding. `places` has, for each cell of the score column `needs`, the row of the sheet with the cell's
     score.
     """
     starts = np.append(part.layout.starts(needs), len(places))

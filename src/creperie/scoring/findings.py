@@ -19,9 +19,7 @@ LISTED = 1000
 
 @dataclass(frozen=True)
 class UnscoredItem:
-    """An item without a score, or with only some of its scores. It has the same fields as a finding of `creperie data
-    check`.
-    """
+    """An item that lacks some or all of its scores. It has the same fields as a finding of `creperie data check`."""
 
     code: str
     subset: str

@@ -1,8 +1,7 @@
-"""A handle to a model that is loaded only when something must be computed.
+"""A handle to a model. The model is loaded only when something must be computed.
 
-Only the model's fingerprint is needed to look up scores in the store. The fingerprint of a model that is read from
-files is cached until one of the files changes. So a run whose results are all stored loads neither the weights nor the
-libraries.
+Only the model's fingerprint is needed to look up scores in the store. The fingerprint of a model in files is cached
+until one of the files changes. If all results of a run are stored, neither the weights nor the libraries are loaded.
 """
 
 from __future__ import annotations
@@ -237,8 +236,8 @@ def _file_states(uri: str) -> list[str]:
 
 
 def _folder_of(uri: str) -> Path | None:
-    """Return the folder that contains the whole model; None unless the URI names a folder, a package or a repository on
-    the hub.
+    """Return the folder that contains the whole model. Return None unless the URI names a folder, a package or a
+    repository on the hub.
 
     For other URIs, the model may depend on files that its options name, so its fingerprint is not cached.
     """

@@ -53,9 +53,7 @@ def benchmark_header(bench: Benchmark) -> dict[str, Any]:
 
 
 def nothing_computed() -> dict[str, Any]:
-    """Return the header fields for findings, work and timings with empty values, for a run in which nothing was
-    computed.
-    """
+    """Return the header fields of a run in which nothing was computed. Findings, work and timings have empty values."""
     return {"findings": [], "finding_counts": {}, "notes": [], "work": {}, "timings": {"total": 0.0}}
 
 
@@ -100,8 +98,8 @@ def run_notes(runs: Iterable[Run]) -> list[str]:
 
 
 def uncovered_note(run: Run, what: str = "no answer") -> list[str]:
-    """Return a list with one line that says how many items of a run have no score; an empty list if every item has a
-    score. `what` is the phrase for a missing score, such as "no answer".
+    """Return a list with one line that says how many items of a run have no score. The list is empty if every item has
+    one. `what` is the phrase for a missing score, such as "no answer".
     """
     missing = len(run) - run.scored
     return [f"{missing:,} of {len(run):,} items have {what} and are not in the figures"] if missing else []

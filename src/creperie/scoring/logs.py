@@ -219,7 +219,7 @@ def _vlmeval(row: Record, number: int) -> LoggedAnswer:
 
 
 def _key(target: Any) -> str:
-    """Return the answer that a log gives as the right one (its `target`); empty if the target names no answer or
+    """Return the right answer according to a log (its `target`). The text is empty if the target names no answer or
     several.
     """
     (one,) = target if isinstance(target, list) and len(target) == 1 else (target,)

@@ -40,8 +40,8 @@ class HarnessReply:
 
 
 class ItemFinder:
-    """Finds the items of a benchmark that the rows of an evaluation harness's log are about: by id, by caption, or by
-    the question that creperie exported for the item.
+    """Finds the items that the rows of an evaluation harness's log are about. An item is found by its id, by its
+    captions, or by the question that creperie exported for it.
     """
 
     def __init__(self, bench: Benchmark) -> None:
@@ -162,8 +162,8 @@ def _of_item(item: Item, row: int, offered: Sequence[str], answer: LoggedAnswer)
 
 
 def _disagrees(answer: LoggedAnswer, options: Sequence[str], rights: Iterable[object]) -> bool:
-    """Return whether the option that is right according to the log is wrong according to the benchmark. `rights` has
-    one value per option in `options`: whether the option is right according to the benchmark.
+    """Return whether the log calls an option right that the benchmark calls wrong. `rights` says for each of `options`
+    whether it is right according to the benchmark.
     """
     texts, key = [text.strip() for text in options], answer.key
     if key not in texts:

@@ -164,7 +164,7 @@ class MatrixColumn:
 
 @dataclass(frozen=True)
 class MatrixCell:
-    """A cell of a matrix, that is, one model on one benchmark: its run or, if that failed, the error."""
+    """A cell of a matrix: one model on one benchmark. It has a run or, if scoring failed, an error."""
 
     row: int
     column: int
@@ -286,8 +286,8 @@ class Matrix:
         return [_merged_on(self.engine, stage, self.progress) for stage in stages]
 
     def _plan(self, handle: Handle, pending: Mapping[int, list[str]], shard: Shard | None) -> ScoringPlan:
-        """Return the plan for the pending benchmarks. Models that score the same benchmarks share a plan if they need
-        the images of the same benchmarks.
+        """Return the plan for the pending benchmarks. Two models share a plan if they score the same benchmarks and
+        need the images of the same ones.
         """
         looks = {k: needs_images(tasks, handle) for k, tasks in pending.items()}
         key = (tuple(looks.items()), shard)

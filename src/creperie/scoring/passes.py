@@ -46,12 +46,11 @@ def score_texts(driver: Driver, texts: Sequence[str], sheet: Sheet) -> None:
 
 
 def _plain(driver: Driver, texts: Sequence[str], sheet: Sheet, forward: Callable[[Sequence[str]], np.ndarray]) -> None:
-    """Fill a sheet by calling `forward` on batches of captions, for a model whose captions are not tokenised
+    """Fill a sheet by calling `forward` on batches of captions. This is for models that do not tokenise captions
     separately.
-
-    All captions are sorted by length and divided into batches; then those that already have a result are removed from
-    the batches. A resumed run therefore has the same batches as an uninterrupted run.
     """
+    # All captions are sorted by length and divided into batches; then those that already have a result are removed from
+    # the batches. A resumed run therefore has the same batches as an uninterrupted run.
     order = np.argsort([-len(t) for t in texts], kind="stable")
     size = driver.pace.captions
     for start in range(0, len(order), size):

@@ -94,7 +94,9 @@ def _document(bench: Benchmark, handle: Handle, origin: RunOrigin, options: Scor
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of the libraries that compute scores, read from package metadata without importing them."""
+    """Return the versions of the libraries that compute scores. They are read from package metadata, without
+    imports.
+    """
     known = {"creperie": __version__, "python": platform.python_version(), "platform": sys.platform}
     for name in LIBRARIES:
         try:

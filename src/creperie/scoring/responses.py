@@ -116,8 +116,8 @@ def _cells(file: Path, how: ResponseOptions) -> tuple[list[str], dict[str, np.nd
 
 
 def _check_conditions(names: Iterable[str], where: str) -> None:
-    """Raise an error if some names consist of a prefix and another name, such as "blind_q1" beside "q1". The matrix
-    then seems to have each item in several conditions. `where` is the file.
+    """Raise an error if names such as "blind_q1" beside "q1" suggest that the matrix has each item in several
+    conditions. Some names then consist of a prefix and another name. `where` is the file.
     """
     known = set(names)
     ends = ((name, k) for name in known for k, mark in enumerate(name[:-1], 1) if not mark.isalnum())
@@ -181,7 +181,7 @@ def _subsets(names: list[str], group: str, file: Path) -> list[str]:
 
 def _item_numbers(bench: Benchmark, names: list[str], where: str) -> tuple[Mapping[str, int], list[UnmatchedRow]]:
     """Find the items with these names (an id, or subset/id). Return the item's number for each name that matches
-    exactly one item, and an `UnmatchedRow` for every other name. `where` is the file that an error message names.
+    exactly one item, and an `UnmatchedRow` for every other name. `where` names the file in errors.
     """
     by_id: dict[str, list[int]] = {}
     for number, (subset, id_) in enumerate(bench.item_keys):

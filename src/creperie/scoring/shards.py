@@ -51,8 +51,8 @@ def marked(run: Run, shard: Shard, whole: Benchmark, keys: np.ndarray) -> Run:
 
 
 def merge_runs(folders: Sequence[str | Path], out: str | Path) -> Run:
-    """Merge the runs of all shards, save the result in `out` under the name that an unsharded run would have, and
-    return it.
+    """Merge the runs of all shards and return the result. It is saved in `out`, under the name that an unsharded run
+    would have.
     """
     return merged_run([load_run(f) for f in folders]).save(out)
 

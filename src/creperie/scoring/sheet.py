@@ -1,4 +1,6 @@
-"""Sheets: tables of one vector or number per row, filled batch by batch, with the reasons why rows have no result."""
+"""Sheets: tables with one vector or number per row, which are filled batch by batch. Rows without a result have a
+reason.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ class PairJob:
     texts: Sequence[str]
 
     def faults(self, fault: Fault) -> list[Fault]:
-        """Return a fault for every pair of this job, with the reason that `fault` gives for their image."""
+        """Return one fault for every pair of this job. The reason is that of `fault`, which is about their image."""
         return [Fault(int(row), fault.code, fault.message) for row in self.rows]
 
 

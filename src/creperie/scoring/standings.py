@@ -186,8 +186,8 @@ def _number(value: float | None) -> float:
 
 
 def _better(outcomes: np.ndarray, clusters: np.ndarray, settings: MetricSettings) -> tuple[np.ndarray, int]:
-    """Return a boolean matrix (models × models) and the number of items. An entry is True if the model of the row is
-    significantly better than the model of the column.
+    """Return a boolean matrix (models × models) and the number of items. An entry is True if the row's model is
+    significantly better than the column's model.
     """
     n = outcomes.shape[1]
     better = np.zeros((n, n), bool)

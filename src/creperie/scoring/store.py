@@ -61,8 +61,8 @@ def pair_keys(images: np.ndarray, texts: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Vectors:
-    """Vectors found in the store: the positions of their keys among those searched for, the float32 vectors or
-    numbers, and how many tokens of each input were cut off.
+    """Vectors found in the store, with the positions of their keys among the wanted keys. Each is a float32 vector or
+    number. `cut` says how many tokens of each input were cut off.
     """
 
     rows: np.ndarray

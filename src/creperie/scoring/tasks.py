@@ -1,4 +1,6 @@
-"""Choose the tasks to score: those requested, or by default the usual ones that the benchmark and the model allow."""
+"""Choose the tasks to score. These are the requested ones or, by default, the usual ones that suit the benchmark and
+the model.
+"""
 
 from __future__ import annotations
 

@@ -102,8 +102,8 @@ class Design:
         return len(self.y)
 
     def mean_row(self, settings: Mapping[str, str]) -> np.ndarray:
-        """Return the mean row of the design matrix that would result if every row had the levels in `settings`.
-        `settings` maps factors to levels; all other values stay as they are.
+        """Return the mean row of the design matrix after giving every row the levels in `settings`. `settings` maps
+        factors to levels. All other values stay as they are.
         """
         means = [np.ones(1)]
         for term in self.terms:

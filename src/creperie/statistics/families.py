@@ -2,8 +2,8 @@
 independent observations.
 
 A factor often affects all models of a family in a similar way. A mixed model then needs a random intercept per family
-and level of the factor, in addition to the one per model and level. Without it, effects that hold only for a few
-families are mistaken for effects that hold for all models.
+and level of the factor, besides the one per model and level. Without it, an effect in a few families is mistaken for an
+effect in all models.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ class Groups:
         return np.repeat(theta, self.sizes)
 
     def sums(self, rows: np.ndarray) -> np.ndarray:
-        """Return the sum of the rows in each group (the product Zᵀ · `rows`), for a vector or a matrix."""
+        """Return the sum of the rows in each group (the product Zᵀ · `rows`). `rows` is a vector or a matrix."""
         if rows.ndim == 1:
             return np.concatenate([np.bincount(c, rows, n) for c, n in zip(self.codes, self.sizes)])
         return np.stack([self.sums(rows[:, j]) for j in range(rows.shape[1])], axis=1)
@@ -170,7 +170,7 @@ def _factored(matrix: Any, sizes: Sequence[int]) -> Factor:
 
 
 def _factored_whole(matrix: Any) -> Factor:
-    """Return the factorisation of a matrix: dense if it is small or mostly non-zero, else sparse."""
+    """Return the factorisation of a matrix. It is dense if the matrix is small or mostly non-zero, else sparse."""
     from scipy.linalg import cho_factor
     from scipy.sparse.linalg import splu
 

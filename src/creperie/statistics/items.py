@@ -280,7 +280,7 @@ def answers_of(runs: Sequence[Run], name: str = "", settings: MetricSettings | N
 
 
 def item_rest(right: np.ndarray) -> np.ndarray:
-    """Return, for each item, the correlation (over models) between being right on the item and accuracy on all other
+    """Return, for each item, the correlation over models between being right on the item and the accuracy on all other
     items.
 
     It is NaN if all models do equally well on the item or on the other items.

@@ -33,7 +33,9 @@ STEP = 0.05
 
 @dataclass(frozen=True, eq=False)
 class _Mode:
-    """The group effects (`u`, in units of their standard deviation) at which the penalised likelihood is highest."""
+    """The most likely group effects: those at which the penalised likelihood is highest. `u` is in units of their
+    standard deviation.
+    """
 
     u: np.ndarray
     beta: np.ndarray

@@ -154,8 +154,8 @@ def _step(
 
 
 def _known(points: np.ndarray, theta: np.ndarray) -> np.ndarray:
-    """Return the probability that each model knows the answer, at each point (log discrimination, difficulty) of the
-    grid.
+    """Return the probability that each model knows the answer, at each point of the grid. A point is (log
+    discrimination, difficulty).
     """
     logit = np.exp(points[0])[:, None] * (theta - points[1][:, None])
     return np.asarray(0.5 * (1 + np.tanh(np.clip(logit, -30, 30) / 2)))

@@ -52,8 +52,8 @@ class PictureGain:
 def picture_gain(
     right: np.ndarray, blind: np.ndarray, chance: np.ndarray, model: ResponseModel | None = "2pl"
 ) -> PictureGain:
-    """Return how much the picture adds, given the answers with and without it (items, models): 1 for right, 0 for
-    wrong, NaN for unknown.
+    """Return how much the picture adds. `right` and `blind` are the answers with and without it (items, models): 1 for
+    right, 0 for wrong, NaN for unknown.
 
     If `model` is None, the gain is computed directly from the answers, without a response model.
     """

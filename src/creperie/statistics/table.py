@@ -99,7 +99,7 @@ WORTH = {"wrong": 0.0, "half": 0.5, "right": 1.0}
 
 @dataclass(frozen=True)
 class TableReading:
-    """How runs become rows. With `task`, there is one row per item, with its result on that task; without it, there is
+    """How runs become rows. With `task`, there is one row per item, with its result on that task. Without it, there is
     one row per pair of caption and foil.
     """
 

@@ -140,8 +140,8 @@ class Feed:
         return Batch(number, len(rows), self.student.pixels(stacked), ids, len(second), len(foils))
 
     def _drawn_foils(self, number: int, rows: np.ndarray) -> np.ndarray:
-        """Return one random foil for each example in `rows` that has foils, as row numbers of the table of texts. The
-        draw depends on `number`, the number of the batch, so other epochs draw other foils.
+        """Return one random foil for each example in `rows` that has foils. Foils are given as row numbers of the table
+        of texts. The draw depends on `number`, the number of the batch, so other epochs draw other foils.
         """
         if self.settings.objective == "clip":
             return np.zeros(0, dtype=np.int64)

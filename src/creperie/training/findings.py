@@ -74,7 +74,7 @@ class TrainingStudy:
 
     @property
     def size(self) -> int:
-        """The total number of training runs, without those of the base models."""
+        """The total number of training runs. Those of the base models are not counted."""
         return len(self.arms) * len(self.seeds)
 
     @property

@@ -197,7 +197,7 @@ class _TrainingRun:
         self.read_losses()
 
     def step(self, stream: Iterator[Batch]) -> None:
-        """Make one optimiser step, on one batch or on several whose gradients are accumulated."""
+        """Make one optimiser step. It uses one batch, or several whose gradients are accumulated."""
         import torch
 
         start = time.perf_counter()

@@ -49,7 +49,7 @@ def study_of(
     progress: Progress = silent,
     tell: Tell = lambda so_far: None,
 ) -> TrainingStudy:
-    """Train the question's model once without foils and once with each type of foils, for each seed. Test every trained
+    """For each seed, train the question's model once without foils and once with each type of foils. Test every trained
     model on both benchmarks and return the results. After each test, `tell` is called with the results so far.
 
     After an interruption, the same call resumes the study.

@@ -151,8 +151,8 @@ class TowerPair:
         return ResultStore().shelf(self.fingerprint, "image")
 
     def image_features(self, views: np.ndarray) -> np.ndarray:
-        """Return the image tower's features, (n, views, width), for the views of n images, (n, views, size, size, 3).
-        Stored features are read; the others are computed and stored.
+        """Return the image tower's features, (n, views, width). `views` are the views of n images, (n, views, size,
+        size, 3). Stored features are read; the others are computed and stored.
         """
         n, count = views.shape[:2]
         features = np.zeros((n, count, self.image.width), np.float32)

@@ -43,7 +43,9 @@ def _show_odd(payload: Payload, order: Order) -> PageForm:
 
 
 def _ask_choice(item: Item, with_image: bool) -> Iterator[Json]:
-    """Yield one question if the item has images, each with exactly one true caption, and at least two captions."""
+    """Yield one question if the item has images and at least two captions, and each image has exactly one true
+    caption.
+    """
     if item.images and len(item.captions) >= 2 and all(sum(row) == 1 for row in item.match):
         truth = [row.index(True) for row in item.match]
         yield {"images": list(item.images), "captions": list(item.captions), "truth": truth}

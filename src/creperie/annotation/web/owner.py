@@ -94,7 +94,7 @@ def _dashboard(here: StudyVisit, links: Sequence[Invitation] = (), notice: str =
 
 
 def _details(event: Event) -> str:
-    """Return, in words, the person or thing that an event of the audit trail is about."""
+    """Return, in words, whom or what an event of the audit trail concerns."""
     told = {name: v for name, v in event.detail.items() if v not in ("", None) and not isinstance(v, dict)}
     told.pop("form", None)  # it only tells whether a form was sent twice
     words = {name: ", ".join(map(str, v)) if isinstance(v, list) else str(v) for name, v in told.items()}
@@ -322,7 +322,7 @@ def question_picture(here: AdjudicatorHere, ordinal: Ordinal, place: Place) -> R
 
 @router.get("/studies/{name}/export.{kind}")
 def download(here: OwnerHere, kind: Annotated[str, Path(pattern="^(json|csv)$")]) -> Response:
-    """Return the study's record with its digest, or its answers as CSV."""
+    """Return the study's record with its digest. If `kind` is "csv", return the record's answers as CSV."""
     with here.site.db.read() as session:
         text = export_text(exported(study_record(session, here.study)), kind)
     headers = {"Content-Disposition": f'attachment; filename="{here.name}.{kind}"'}

@@ -146,7 +146,7 @@ Posted = Annotated[dict[str, str], Depends(posted)]
 
 
 async def check_csrf(request: Request, form: Posted) -> None:
-    """Respond with 403 to a POST request whose form and headers lack the CSRF token of one of our pages."""
+    """Respond with 403 to a POST request without the CSRF token. The token is in the form or in a header."""
     given = request.headers.get("x-csrf-token") or form.get("csrf", "")
     secret = _secret(request)
     wanted = csrf_token(secret) if secret else ""

@@ -62,7 +62,7 @@ class _FetchJob:
             self.advance(1)
 
     def can_do_without(self, error: FetchError) -> bool:
-        """Return whether this error can be ignored. It can if the file is an image, or is optional and not on the
+        """Return whether this error can be ignored. It can if the file is an image, or if it is optional and not on the
         server.
         """
         return self.file.picture or (self.file.optional and error.gone)

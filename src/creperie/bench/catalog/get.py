@@ -100,7 +100,7 @@ def fetch_pictures(
 
 
 def items_by_image(bench: Benchmark, keys: set[str]) -> dict[str, list[str]]:
-    """Return, for each of the image keys, the items that need it, as subset/id."""
+    """Return, for each of the image keys, the items that need the image, as subset/id."""
     from creperie.bench.images import split_reference
 
     users: dict[str, list[str]] = {}

@@ -72,8 +72,8 @@ def own_copy(entry: CatalogEntry, copy: Path) -> Published:
 
 
 def _published_folder(entry: CatalogEntry, copy: Path) -> Path:
-    """Return the folder with the files in the user's copy: the copy itself, its subfolder `data`, or the folder that
-    contains the files in the published repository.
+    """Return the folder with the files in the user's copy. It is the copy itself, its subfolder `data`, or the folder
+    that contains the files in the published repository.
     """
     expected = [f.saved_as for f in entry.files] or ([entry.read] if entry.read else [])
     if not expected:

@@ -88,7 +88,7 @@ def texts_of(record: Record, name: str, least: int = 1) -> list[str]:
 
 
 def number_of(record: Record, name: str) -> float:
-    """Return the number in a field: a finite number, or a text that can be parsed as one."""
+    """Return the number in a field. The field holds a finite number, or a text that can be parsed as one."""
     value = record.fields.get(name)
     try:
         number = float(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else math.nan

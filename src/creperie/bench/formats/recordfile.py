@@ -126,7 +126,9 @@ def _parquet_records(path: Path, first: int) -> list[Record]:
 
 
 def picture_key(cell: Any, column: str, row: int) -> str:
-    """Return the key of an image in an image column: the path stored with it or, without one, its column and row."""
+    """Return the key of an image in an image column. It is the path stored with the image or, without one, the column
+    and row.
+    """
     path = cell.get("path") if isinstance(cell, dict) else None
     return path or f"{column}/{row}"
 

@@ -48,7 +48,7 @@ def _plugin(name: str, loaded: object) -> Format:
 
 
 def read_format(format: Format, path: str, images: ImageStore | None = None) -> Benchmark:
-    """Return the benchmark in a file or folder, which is given as `PATH?option=value`.
+    """Return the benchmark in a file or folder. `path` is written `PATH?option=value`.
 
     If no image store is given, the images beside the files are used: those in a folder `images`, in `images.zip`, or at
     the paths that the items name.

@@ -113,7 +113,7 @@ class _Row:
         return None
 
     def texts(self, name: str) -> list[str]:
-        """Return the texts in a cell, which is a text or a list of texts; missing values are left out."""
+        """Return the texts in a cell. A cell is a text or a list of texts. Missing values are left out."""
         cell = self.cells[name]
         values = [v for v in cell if v is not None] if isinstance(cell, list) else [] if cell is None else [cell]
         for value in values:

@@ -30,8 +30,8 @@ _REFUSES = re.compile(
 
 
 class AcceptedForms:
-    """The form in which a server accepts requests for a model. `refused` maps each parameter that the server rejects to
-    the form that replaces it. It maps parameters that must be left out to "".
+    """The form in which a server accepts requests for a model. `refused` maps each rejected parameter to the form that
+    replaces it, or to "" if it must be left out.
     """
 
     def __init__(self, folder: Path, model: str) -> None:

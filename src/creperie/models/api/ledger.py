@@ -35,8 +35,8 @@ class SpendLedger:
     """Counts calls, tokens and costs, and reserves budget for requests that are not answered yet. Equal requests are
     counted only once.
 
-    The counts are those of this process or, after `keep_in`, those of a generation job. A cached answer contains the
-    name of the job that paid for it. If a process dies before it has counted a cached answer, the next process that
+    The counts are those of this process. After `keep_in`, they are those of a generation job. A cached answer contains
+    the name of the job that paid for it. If a process dies before it has counted a cached answer, the next process that
     finds the answer counts it.
     """
 

@@ -117,8 +117,8 @@ class _Dispatcher:
             raise self.failure
 
     async def ask(self, pending: _PendingRequest, keep: Callable[[str, Request, Answer], None]) -> Answer:
-        """Send a request, and repeat it as long as errors are transient and tries are left. `keep` stores the answer
-        before it is returned.
+        """Send a request, and repeat it as long as errors are transient and tries are left. Return the answer, which
+        `keep` has stored.
         """
         problem, tries = "", int(self.endpoint.retries) + 1
         for attempt in range(tries):

@@ -56,7 +56,9 @@ class HfTextTower(StagedTexts):
         return self.forward_padded(prepared, self.width)
 
     def forward_padded(self, prepared: Sequence[Tokens], width: int | None) -> np.ndarray:
-        """Return the vectors of a batch that is padded to `width` tokens, or to its longest caption."""
+        """Return the vectors of a batch that is padded to `width` tokens. If `width` is None, it is padded to its
+        longest caption.
+        """
 
         ids, mask = self.tokenizer.pad(prepared, width, self.place)
         with exact_float32():

@@ -46,7 +46,7 @@ def adapter_of(source: ModelSource, given: Iterable[str], options: Mapping[str, 
 
 def _choose(model_type: str, score: str | None, uri: str) -> tuple[LoadFolder, tuple[str, ...]]:
     """Return the function that loads models of an architecture, and the options that it uses. `score` is the way of
-    scoring, such as "itm"; None means the architecture's usual way.
+    scoring, such as "itm". None means the architecture's usual way.
     """
     joint = {"itm": MATCHERS, "fused": FUSERS}
     ways: dict[str, tuple[LoadFolder, tuple[str, ...]]] = {}

@@ -152,7 +152,9 @@ class EncoderDecoderEngine:
         return self._tokens(self.reader.tokenizer, prompt, truncation=True)
 
     def encode(self, pixels: torch.Tensor, prompts: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the states that the decoder attends to, and their mask, for a batch of images with their prompts."""
+        """Return the states that the decoder attends to, and their mask. The input is a batch of images with their
+        prompts.
+        """
         # The vision tower is not run again: the caller provides its cached output (`having_seen`, tower.py).
         raise NotImplementedError
 

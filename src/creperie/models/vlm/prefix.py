@@ -94,8 +94,8 @@ class PrefixReader:
         """Return the positions of the prefixes' tokens, followed by those of later tokens. `steps` has the distance of
         each later token from the end of its prefix.
 
-        For Qwen and GLM, which place an image on a grid, positions have three dimensions (3, rows, tokens); for other
-        models they count tokens.
+        Qwen and GLM place an image on a grid, so their positions have three dimensions (3, rows, tokens). For other
+        models, positions count tokens.
         """
         import torch
 

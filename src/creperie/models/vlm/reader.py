@@ -77,7 +77,7 @@ class Reader:
         return Frame(head, tail, gap)
 
     def check(self, question: str, uri: str, turns: Turns = ()) -> None:
-        """Raise a ModelError unless a prompt that is split after the image keeps the tokens of the whole prompt."""
+        """Raise a ModelError if splitting a prompt after the image changes its tokens."""
         frame = self.frame(question, turns)
         probe = Image.new("RGB", (64, 48), (90, 120, 200))
         shown = images_of(turns)

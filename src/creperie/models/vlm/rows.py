@@ -109,8 +109,8 @@ def read_chunk(logits: torch.Tensor, rests: Sequence[Rest], of: Sequence[int]) -
 
 
 def picked(logits: torch.Tensor, places: Sequence[Sequence[int]], tokens: Sequence[int]) -> np.ndarray:
-    """Return the log-probability of each of `tokens`, computed in float32. `places` index the logits that predict these
-    tokens, with one list per leading dimension.
+    """Return the log-probability of each of `tokens`, computed in float32. `places` are the indices of the logits that
+    predict these tokens, with one list per leading dimension.
     """
     import torch
 

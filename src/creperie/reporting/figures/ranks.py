@@ -52,8 +52,8 @@ def scatter(
     labels: tuple[str, str] = ("", ""),
     title: str = "",
 ) -> Figure:
-    """Return a scatter plot with one mark per model, the least-squares line, and the correlation r with its interval.
-    If there are many models, their names are listed in a column beside the plot.
+    """Return a scatter plot with one mark per model. It shows the least-squares line, and the correlation r with its
+    interval. If there are many models, their names are listed in a column beside the plot.
     """
     names = sorted((name for name in x if name in y), key=y.__getitem__)
     many = len(names) > 8

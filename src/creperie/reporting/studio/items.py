@@ -106,7 +106,9 @@ class ItemIndex:
         return listed
 
     def ready(self) -> dict[str, np.ndarray]:
-        """Return, for each quick attacker that has finished, whether it prefers the true captions of each item."""
+        """Return the answers of the quick attackers that have finished. An answer says for each item whether the
+        attacker prefers the true captions.
+        """
         return {attacker: self._wins[attacker] for attacker in QUICK if attacker in self._wins}
 
     def row_of(self, subset: str, name: str) -> int:
@@ -264,8 +266,8 @@ def signed(margin: float) -> str:
 
 def card_of(item: Item) -> list[tuple[bool, str, str, str]]:
     """Return (true or not, text, other caption, note) for each caption of an item. The card marks the words in which a
-    caption differs from the other caption. If the item has several pictures, the note names those that the caption is
-    true of.
+    caption differs from the other caption. If the item has several pictures, the note names those that match the
+    caption.
     """
     truths = [any(row[k] for row in item.match) for k in range(len(item.captions))]
     several = len(item.match) > 1

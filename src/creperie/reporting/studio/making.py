@@ -36,8 +36,8 @@ _FLAGS = re.compile(r" \(--[^)]*\)")  #: options of the command line in a reason
 
 @dataclass(frozen=True)
 class Proposed:
-    """A candidate (a foil or a second true caption) as the page shows it. `reason` says why the checks rejected it; it
-    is empty if they accepted it.
+    """A candidate (a foil or a second true caption) as the page shows it. If the checks rejected it, `reason` says why,
+    else it is empty.
     """
 
     source: int

@@ -158,7 +158,7 @@ class Studio:
         return shlex.join(["creperie", "studio", str(self.shelf.folder), "--images", str(Path(place).resolve())])
 
     def item(self, query: StudioQuery) -> str:
-        """Show one item, with the forms to exclude it, correct it or comment on it."""
+        """Show one item, with forms to exclude it, correct it or comment on it."""
         name, subset, key = query["name"], query["subset"], query["id"]
         index = self._index(name)
         browser = Browser(self.shelf, index, ItemFilter(name))
@@ -190,7 +190,7 @@ class Studio:
     # -- audits and jobs ---------------------------------------------------------------------------------------------
 
     def audit(self, query: StudioQuery) -> str:
-        """Show the audit of a benchmark or, while an audit is running, its progress. If `beside` in the query names
+        """Show the audit of a benchmark. While the audit is running, show its progress. If `beside` in the query names
         another benchmark, show the audits of both side by side.
         """
         names = self.shelf.readable()[0]

@@ -120,8 +120,8 @@ class Shelf:
             yield next(place for place in (self.folder / stem, *numbered) if not place.exists())
 
     def picture(self, name: str, reference: str) -> bytes:
-        """Return an image of a benchmark, decoded and encoded again as WebP. Raise an ImageError if the image folder is
-        not one from which pages may show images.
+        """Return an image of a benchmark, decoded and encoded again as WebP. Raise an ImageError if pages may not show
+        images from its folder.
         """
         bench = self.bench(name)
         if why := self.roots.hidden(bench):

@@ -187,7 +187,7 @@ def _answered_by(document: Document, stage: str) -> str:
 
 
 def annotators(n: int, scripted: bool) -> str:
-    """Return a phrase that says who answered a study: `n` people, or as many scripts.
+    """Return a phrase that says who answered a study: `n` people or, if `scripted`, `n` scripts.
 
     >>> annotators(1, False), annotators(2, True)
     ('1 person', '2 scripted annotators, not people')
@@ -490,9 +490,7 @@ def _not_shorter(benches: Sequence[Benchmark], analysis: str) -> str:
 
 
 def _alone(sample: str) -> str:
-    """Return the name in Hit or Be Hit of the one model that a statistical sample comes from. It is empty for the
-    sample `all models`.
-    """
+    """Return the paper's name for the only model in a statistical sample. It is empty for the sample `all models`."""
     if sample == "all models":
         return ""
     named = {"flava": "FLAVA", "locked-image": "LiT", "clip": "CLIP", "plain": "CLIP"}

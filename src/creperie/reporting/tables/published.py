@@ -305,7 +305,9 @@ def _options(uri: ModelURI) -> dict[str, str]:
 
 @cache
 def _per_subset(shots: Path, _changed: int) -> str:
-    """Return, as text, the number of demonstrations in the file `shots` for the subset that has the most."""
+    """Return the number of demonstrations in the file `shots`, as text. If subsets differ, it is the largest of their
+    numbers.
+    """
     # `_changed` is the time when the file was last changed; it is part of the cache's key, so that a changed file is
     # read again.
     records = parse_toml(read_text(shots), shots).get("demonstration", [])
