@@ -74,11 +74,11 @@ def surplus_table(surplus: Sequence[ItemSurplus]) -> Any:
 def largest_part(
     table: Any, surplus: Sequence[ItemSurplus], time_limit: float, aim: np.ndarray | None = None
 ) -> np.ndarray:
-    """Return a mask of the items to keep. As many as possible are kept, under one condition: the surplus of every pair
-    or word, summed over these items, is zero. Of items with the same key `asks` (the same images and true captions), at
-    most one is kept.
+    """Return a mask of the items to keep. As many as possible are kept, but the surplus of every pair or word, summed
+    over these items, must be zero.
 
-    If `aim` is given, the sums approach `aim` instead. Each unit of deviation then costs as much as the loss of `PRICE`
+    Items with the same images and true captions have the same key `asks`; at most one of them is kept. If `aim` is
+    given, the sums approach `aim` instead of zero. Each unit of deviation then costs as much as the loss of `PRICE`
     items. `table` comes from `surplus_table`.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp

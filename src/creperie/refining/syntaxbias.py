@@ -5,14 +5,15 @@ The SyntaxBias score of an item is its likelihood gap, mean log P(true) − mean
 absolute gap. It lies within [-1, 1], and a gap of zero gives a score of zero. Items with a score above a threshold are
 removed.
 
-The threshold may be given. The paper says that its thresholds follow from p < 1e-5 (section 6.2), but not in which
-test. If a p-value is given (the paper's is 1e-5), the threshold is the largest one at which a one-sided sign test no
-longer finds, with a p below that value, that the model prefers the true caption.
+The threshold may be given. Otherwise it is the largest one at which a test on the kept items shows no preference:
 
-By default, the threshold is the largest one with two properties: a two-sided sign test at 5 % finds no preference for
-either caption, and the 90 % interval of the accuracy lies within 50 ± 5 % (two one-sided tests at 5 %). If no threshold
-has both, as with few items, it is the one that leaves the accuracy nearest to one half. In small sets, a p-value leaves
-more items than the default.
+- with a p-value (the paper's is 1e-5), a one-sided sign test for the true caption must have at least this p-value;
+- by default, a two-sided sign test at 5 % must find no preference for either caption, and the 90 % interval of the
+  accuracy must lie within 50 ± 5 % (two one-sided tests at 5 %).
+
+If no threshold meets the default, as with few items, the one that leaves the accuracy nearest to one half is used. In
+small sets, a p-value leaves more items than the default. The paper says that its thresholds follow from p < 1e-5
+(section 6.2), but not in which test.
 """
 
 from __future__ import annotations

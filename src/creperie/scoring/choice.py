@@ -124,7 +124,7 @@ def _answered(filler: Filler, cases: Sequence[Case], starts: np.ndarray) -> tupl
     done = {int(starts[i]): i for i in range(len(cases)) if sheet.done[starts[i] : starts[i + 1]].all()}
 
     def again(model: Any, row: int) -> Any:
-        """Ask the model again about the image in row `row` of the sheet, and return the new score. The caller compares
+        """Ask the model again about an image, and return the new score of row `row` of the sheet. The caller compares
         it with the stored score.
         """
         at = max(first for first in done if first <= row)
