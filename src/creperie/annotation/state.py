@@ -112,7 +112,7 @@ def _check_changed(session: Session, row: SchemaTable) -> None:
         raise StateError(f"a stored {row.__tablename__} cannot be changed", hint="store a new one instead")
     if isinstance(row, Answer) and (set(changes) - ERASED or row.erased is None or row.value is not None):
         raise StateError(
-            "a stored answer can be erased, but not changed", hint="use `annotate withdraw` to erase answers"
+            "a stored answer cannot be changed, only erased", hint="use `annotate withdraw` to erase answers"
         )
     if isinstance(row, Annotator) and "excluded" in changes:
         action = "erase" if row.withdrawn else "exclude" if row.excluded else "include"
