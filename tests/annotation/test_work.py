@@ -14,10 +14,10 @@ from sqlalchemy import delete, event, func, select, update
 from tests.annotation.acting import begin, change_settings, desk_for, set_state, work
 from tests.annotation.conftest import Browser
 
-from creperie.annotation import Database, StudyPlan, invite, store_study
+from creperie.annotation import Database, StudyPlan, invite, store_study, study_named
 from creperie.annotation.answers import WorkError, answer, skip, undo
 from creperie.annotation.schema import ATTENTION, DONE, MAIN, PRACTICE, Annotator, Answer, Question, SchemaTable, Slot
-from creperie.annotation.state import StateError, study_named
+from creperie.annotation.state import StateError
 from creperie.annotation.tasks.form import AnswerError
 from creperie.annotation.view import StudyTerms, terms_of
 from creperie.bench import Benchmark

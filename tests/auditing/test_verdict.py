@@ -17,13 +17,13 @@ from creperie.auditing import (
     advice_on,
     audit,
     calibrated,
+    cell_name,
     judge,
     measure_attacker,
     pairs_of,
     repaired,
     unjudged,
 )
-from creperie.auditing.document import cell_name
 from creperie.auditing.measure import smallest_detectable
 from creperie.auditing.registry import several_learned
 from creperie.bench import PAIRED, Benchmark, Item, choice, concatenate, from_items, save

@@ -38,10 +38,9 @@ from creperie.models.prompts import read_prompts
 from creperie.recipes import Recipe, list_recipes, read_recipe
 from creperie.recipes.kitchen import check_claim, digest_of, kept_record, seconds_of
 from creperie.recipes.recipe import parse_changes
-from creperie.reporting import load_study
+from creperie.reporting import load_study, published_table
 from creperie.reporting.leaderboard import read_entry
 from creperie.reporting.page import read_audits
-from creperie.reporting.tables import published_table
 from creperie.scoring import import_answers, load_run, read_column, score
 from creperie.scoring.segments import SegmentFolder
 from creperie.scoring.store import parse_size

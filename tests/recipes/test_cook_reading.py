@@ -19,7 +19,7 @@ from creperie.recipes import check_plan, find_recipe, list_recipes, plan_recipe,
 from creperie.recipes.recipe import BY_SCRIPTS, PROFILES, RecipeStage, parse_changes
 from creperie.recipes.steps import STEPS, work_of
 from creperie.recipes.yaml_lines import read_marked
-from creperie.reporting.tables import published_table
+from creperie.reporting import published_table
 from creperie.statistics import find_analysis_preset
 
 PAPERS = ("sugarcrepe", "sugarcrepe-pp", "visla", "sade", "hit-or-be-hit")

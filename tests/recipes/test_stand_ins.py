@@ -23,7 +23,7 @@ from creperie.recipes.making import run_make, with_false_foils
 from creperie.recipes.people import _same_parts, run_people
 from creperie.recipes.steps import STEPS, StageJob
 from creperie.recipes.tabling import run_table
-from creperie.reporting.tables import fill_table, published_table
+from creperie.reporting import fill_table, published_table
 from creperie.reporting.tables.filled import _said_of, _said_of_sets
 from creperie.reporting.tables.measure import MeasuredCell
 from creperie.world import Scene, Thing, image_key

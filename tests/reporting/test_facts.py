@@ -10,9 +10,8 @@ import pytest
 
 from creperie.bench import PAIRED, Item, choice, from_items, load
 from creperie.metrics import wilson
-from creperie.reporting import RecipeFindings, fact_rows, fill_table, published_table, render_table
+from creperie.reporting import FactRow, RecipeFindings, fact_rows, fill_table, published_table, render_table
 from creperie.reporting.figures.of_tables import imagenet_correlation
-from creperie.reporting.tables.facts import FactRow
 
 
 def rows(key: str, found: RecipeFindings) -> dict[tuple[str, str], dict[str, Any]]:

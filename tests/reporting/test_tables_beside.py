@@ -20,8 +20,7 @@ from creperie.bench import Item, choice, from_items
 from creperie.core import UnknownNameError, UsageError
 from creperie.metrics import Input, MetricSettings
 from creperie.reporting import TABLE_FORMS as FORMS
-from creperie.reporting import FactRow, misplaced, render_table
-from creperie.reporting.tables import fill_table, published_table
+from creperie.reporting import FactRow, fill_table, misplaced, published_table, render_table
 from creperie.reporting.tables.filled import _notes, _said_of_sets
 from creperie.reporting.tables.published import stands_for
 from creperie.scoring import Run, layout_of_bench, load_run, score_table
