@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from creperie.auditing import audit
+from creperie.auditing import audit, cues
 from creperie.auditing.cues import MARK_NAMES
 from creperie.bench import Benchmark, Item, choice, from_items
 
@@ -33,6 +33,10 @@ def fair(n: int, seed: int) -> list[tuple[str, str]]:
 
 def bench_of(pairs: list[tuple[str, str]]) -> Benchmark:
     return from_items("b", [Item(str(i), "s", (f"{i}.jpg",), two, choice(1, 1)) for i, two in enumerate(pairs)])
+
+
+def named(pairs: list[tuple[str, str]]) -> list[cues.Cue]:
+    return [cue for cue, _ in audit(bench_of(pairs), ["negation"]).cues["s"]]
 
 
 @pytest.mark.parametrize("names", [("surface",), BATTERY])
@@ -152,10 +156,26 @@ def test_a_tolerated_cue_is_listed_and_bounds_the_verdict() -> None:
 def test_cues_to_test_are_chosen_without_the_roles() -> None:
     """Exchanging all roles leaves the same cues with the same p-values."""
     pairs = [(t, f"{f[:-1]} now." if i % 3 == 0 else f) for i, (t, f) in enumerate(fair(200, 5))]
-    there, back = (
-        [c for c, _ in audit(bench_of(p), ["negation"]).cues["s"]] for p in (pairs, [(f, t) for t, f in pairs])
-    )
+    there, back = named(pairs), named([(f, t) for t, f in pairs])
     assert [(c.text, c.p, c.accuracy, c.positives) for c in there] == [
         (c.text, c.p, c.accuracy, c.negatives) for c in back
     ]
     assert there
+
+
+def test_cues_do_not_depend_on_how_many_pairs_are_cut_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pairs = [(f"a dog sees {i % 7} cats by house {i}", f"no dog, sees {i} cats") for i in range(60)]
+    plain = named(pairs)
+    assert {"no", "a"} <= {c.text for c in plain}
+    monkeypatch.setattr(cues, "PIECE", 7)
+    assert named(pairs) == plain
+
+
+def test_the_example_is_a_pair_that_the_cue_tells() -> None:
+    """Also where the first pair that shows the cue shows it in the other role."""
+    captions = [("a", "one"), *[("one", "a")] * 40]
+    found = {c.text: c for c in named([(f"{a} {i}", f"{b} {i}") for i, (a, b) in enumerate(captions)])}
+    assert (found["one"].positives, found["one"].negatives, found["one"].example) == (40, 1, 1)
+    assert (found["a"].positives, found["a"].negatives, found["a"].example) == (1, 40, 1)

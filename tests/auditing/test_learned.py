@@ -41,17 +41,11 @@ from creperie.auditing.measure import bits, fit_scale, log_loss
 from creperie.auditing.model_attackers import Ensemble
 from creperie.auditing.null import DRAWS
 from creperie.auditing.sampling import drawn
-from creperie.bench import PAIRED, Benchmark, Item, choice, from_items
+from creperie.bench import Benchmark, Item, choice, from_items
 from creperie.core import Progress, silent
 
 LEARNED = ("learned", "learned-linear", "learned-boosted")
 Planted = Callable[..., Benchmark]
-
-
-def accuracies(bench: Benchmark) -> list[float]:
-    """Of all learned attackers, which share their work."""
-    pairs = pairs_of(bench)
-    return [float(item_wins(pairs, a.margins(pairs)).mean()) for a in make_attackers(LEARNED, AttackerModels())]
 
 
 @pytest.mark.slow
@@ -66,7 +60,9 @@ def test_random_roles_give_chance(planted: Planted) -> None:
 @pytest.mark.slow
 def test_a_planted_word_is_found(planted: Planted) -> None:
     bench = planted(lambda true, false, rng: (true, false.replace("A ", "One ", 1)))
-    assert min(accuracies(bench)) > 0.97
+    pairs = pairs_of(bench)
+    for attacker in make_attackers(LEARNED, AttackerModels()):
+        assert item_wins(pairs, attacker.margins(pairs)).mean() > 0.97, attacker.name
 
 
 @pytest.mark.slow
@@ -93,12 +89,6 @@ def test_what_only_one_image_shows_is_not_learned() -> None:
     fold = grouped_folds(pairs.cluster[pairs.item], 5, 0)
     words_of_fold = [{pairs.texts[t].split()[1] for t in pairs.left[fold == k]} for k in range(5)]
     assert not any(words_of_fold[a] & words_of_fold[b] for a in range(5) for b in range(a))
-
-
-@pytest.mark.slow
-def test_two_image_items_are_at_chance_exactly() -> None:
-    items = [Item(str(i), "s", (f"{i}a", f"{i}b"), (f"a dog {i}.", f"A cat {i} ran"), PAIRED) for i in range(60)]
-    assert accuracies(from_items("two", items)) == [0.5, 0.5, 0.5]
 
 
 @pytest.mark.slow

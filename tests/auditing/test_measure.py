@@ -30,12 +30,6 @@ def test_a_cue_that_points_the_other_way_is_turned_round() -> None:
     assert found.low < 0.95 < found.high
 
 
-def test_a_directed_attacker_is_not_turned_round() -> None:
-    found = measured([-1.0] * 95 + [1.0] * 5, directed=True)
-    assert (found.accuracy, found.direction) == (pytest.approx(0.05), 1)
-    assert found.p < 1e-6  # two-sided: surely wrong is not a chance either
-
-
 def test_ties_count_half_and_are_shown() -> None:
     """Also what is no number, and what is no difference in float32."""
     for other, nans in ((0.0, 0), (1e-50, 0), (float("nan"), 70)):
@@ -64,7 +58,7 @@ def test_choosing_the_better_direction_costs_nothing_at_chance() -> None:
 def test_a_surely_wrong_learned_attacker_is_not_called_chance() -> None:
     """45.6 % of 3,000 with interval and test on both sides."""
     found = measured([1.0] * 1368 + [-1.0] * 1632, directed=True)
-    assert found.accuracy == pytest.approx(0.456)
+    assert (found.accuracy, found.direction) == (pytest.approx(0.456), 1)  # a directed attacker is not turned round
     assert found.high < 0.5
     assert found.p < 0.005
 

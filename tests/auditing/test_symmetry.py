@@ -80,9 +80,9 @@ def test_one_way_pairs_are_seen() -> None:
 
 
 def test_the_audit_says_it():
-    items = [Item(str(k), "twins", (f"{k}a", f"{k}b"), (f"a {k} dog", f"one {k} cat"), PAIRED) for k in range(30)]
-    found = audit(from_items("b", items), ["length-words", "learned"])
-    assert found.whole.verdict == "clean"
+    items = [Item(str(k), "twins", (f"{k}a", f"{k}b"), (f"a {k} dog", f"one {k} cat"), PAIRED) for k in range(60)]
+    found = audit(from_items("b", items), ["length-words", "surface", "learned", "learned-linear", "learned-boosted"])
+    assert (found.whole.verdict, found.whole.measured.balanced) == ("clean", 60)
     assert "balanced by design" in found.whole.text
     assert {r.measure.accuracy for r in found.rows} == {0.5}
     told = audit_document(found)["symmetry"]
