@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from foils import foil_bench
 from limits import RateLimitItemPerHour
 from sqlalchemy import select, update
 from tests.annotation.acting import begin, change_settings, desk_for, record_of, set_state, work
@@ -72,8 +73,12 @@ def test_own_data_come_in_the_order_shown_and_never_say_the_truth(browser: Calla
     dice = random.Random(4)
     coins = [dice.random() < 0.5 for _ in range(40)]
     pairs = [(f"alpha {n}", f"beta {n}") for n in range(40)]
-    items = [Item(str(n), "s", (), p if c else p[::-1], choice(1, 1)) for n, (p, c) in enumerate(zip(pairs, coins))]
-    store_study(site.db, "s", from_items("coins", items), StudyPlan("bias-rating", practice=0, overlap=1))
+    store_study(
+        site.db,
+        "s",
+        foil_bench([p if c else p[::-1] for (p, c) in zip(pairs, coins)], "coins"),
+        StudyPlan("bias-rating", practice=0, overlap=1),
+    )
     who = browser().join(invite(site.db, "s", 1)[0].token)
     answer_some(who)
     document = who.get("/my-data").json()

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from foils import foil_bench, foil_items
 from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import select
@@ -259,8 +260,7 @@ def test_mended_captions_replace_the_second_positive(db: Database, bench: Benchm
 
 
 def test_experts_choose_one_of_three_foils_and_correct_the_second_positive(db: Database) -> None:
-    items = [Item(str(n), "spatial", (), ("p", "q", "x", "y", "z"), choice(2, 3)) for n in range(5)]
-    made = from_items("mined", items)
+    made = foil_bench([("p", "q", "x", "y", "z")] * 5, "mined", subset="spatial", true=2)
 
     def reply(who: str, ticket: Slot) -> dict[str, Any]:
         chosen = {"foil": "3", "verdict": "valid"}
@@ -288,8 +288,12 @@ def test_a_study_without_pictures_does_not_speak_of_them(task: str, db: Database
     """Instructions spoke of the picture five times, of a second caption and of words without gender, for items that
     had one true caption and no picture.
     """
-    items = [Item(str(n), "s", (), (f"a {n}", f"one {n}", f"no {n}"), choice(2, 1)) for n in range(9)]
-    study = store_study(db, "s", from_items("texts", items), StudyPlan(task, practice=2, with_image=False))
+    study = store_study(
+        db,
+        "s",
+        foil_bench([(f"a {n}", f"one {n}", f"no {n}") for n in range(9)], "texts", true=2),
+        StudyPlan(task, practice=2, with_image=False),
+    )
     with db.read() as session:
         payloads = list(session.scalars(select(Question.payload)))
     shown = [TASKS[task].show(one, range(TASKS[task].shuffled(one))) for one in payloads]
@@ -299,8 +303,9 @@ def test_a_study_without_pictures_does_not_speak_of_them(task: str, db: Database
 
 
 def test_instructions_name_only_what_the_items_have(db: Database) -> None:
-    items = [Item(str(n), "s", (), (f"a {n}", f"no {n}"), choice(1, 1)) for n in range(9)]
-    text = store_study(db, "s", from_items("texts", items), StudyPlan("triplet-check")).instructions
+    text = store_study(
+        db, "s", foil_bench([(f"a {n}", f"no {n}") for n in range(9)], "texts"), StudyPlan("triplet-check")
+    ).instructions
     assert [word for word in ("second", "gender", "several", "other way", "say the same") if word in text] == []
     assert text.startswith("You see captions. An item is sound when all of them make sense, and the caption")
 
@@ -413,8 +418,8 @@ def test_a_sample_of_pairs_has_as_many_of_every_kind() -> None:
         for s in ("swap", "negate")
         for k, true in enumerate(trues)
     ]
-    second = [Item(str(k), "add_obj", (), (true, f"other {k}"), choice(1, 1)) for k, true in enumerate(trues[:3])]
-    second += [Item(str(k), "swap_obj", (), (true, f"other {k}"), choice(1, 1)) for k, true in enumerate(trues)]
+    second = foil_items([(true, f"other {k}") for k, true in enumerate(trues[:3])], subset="add_obj")
+    second += foil_items([(true, f"other {k}") for k, true in enumerate(trues)], subset="swap_obj")
     plan = StudyPlan("better-foil", sample=10)
     asked = _drafts(TASKS["better-foil"], from_items("rules", first), from_items("model", second), plan)
     assert Counter(d.subset for d in asked) == {"swap": 7, "negate": 3}

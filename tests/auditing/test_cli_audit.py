@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from foils import foil_bench
 
-from creperie.bench import Benchmark, Item, choice, from_items, save
+from creperie.bench import Benchmark, save
 
 Planted = Callable[..., Benchmark]
 
@@ -128,8 +129,7 @@ def test_the_page_stands_alone_and_escapes(audit: Any, leaky: str, tmp_path: Pat
 
 def pair_bench(name: str, foils: list[str], folder: Path) -> str:
     sources = [f"A dog number {i} sleeps." for i in range(len(foils))]
-    items = [Item(str(i), "swap_obj", (f"{i}",), (s, f), choice(1, 1)) for i, (s, f) in enumerate(zip(sources, foils))]
-    save(from_items(name, items), folder / name)
+    save(foil_bench(zip(sources, foils), name, subset="swap_obj", images="{}"), folder / name)
     return str(folder / name)
 
 

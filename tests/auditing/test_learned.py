@@ -9,6 +9,7 @@ from dataclasses import astuple, dataclass, replace
 
 import numpy as np
 import pytest
+from foils import foil_bench, foil_items
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -235,11 +236,7 @@ def test_an_ensemble_answers_a_pair_without_knowing_its_roles() -> None:
     answers which knew the pair would follow it: then random roles give more than chance."""
     rng = np.random.default_rng(0)
     names = [f"{a} {b} {i}" for i in range(60) for a, b in (("dog", "cat"), ("cat", "dog"))]
-    pairs = pairs_of(
-        from_items(
-            "b", [Item(str(i), "s", (f"{i}",), tuple(names[2 * i : 2 * i + 2]), choice(1, 1)) for i in range(60)]
-        )
-    )
+    pairs = pairs_of(foil_bench([tuple(names[2 * i : 2 * i + 2]) for i in range(60)], images="{}"))
     members = [Ridge(rng.standard_normal((120, 8))) for _ in range(2)]
     first = Ensemble(members).margins(pairs, "")
     for i in (0, 17, 41):
@@ -255,7 +252,7 @@ def test_a_subset_is_answered_the_same_whatever_is_asked_beside_it(monkeypatch: 
     """Items of the second subset have two images and so chain those of the first, which must not change its folds."""
     monkeypatch.setattr(linear, "STRENGTHS", (0.1,))
     told = [(f"a {'red' if i % 3 else 'dull'} dog at {i}", f"a dull dog at {i}, {i % 7}") for i in range(170)]
-    first = [Item(str(i), "first", (f"{i}",), t, choice(1, 1)) for i, t in enumerate(told)]
+    first = foil_items(told, subset="first", images="{}")
     chain = [Item(f"c{i}", "second", (f"{i}",), (told[i + 1][0], f"no {i}"), choice(1, 1)) for i in range(160)]
     pairs = pairs_of(from_items("b", [*first, *chain]))
     alone = pairs.of_subset("first")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from foils import foil_bench
 from scipy.stats import binomtest
 
 from creperie.auditing import Measure, Pairs, against_chance, calibrated, measure_attacker, pairs_of
@@ -92,8 +93,7 @@ def test_items_of_one_image_are_not_evidence_twice() -> None:
 
 
 def test_every_pair_of_an_item_counts_and_every_item_equally() -> None:
-    items = [Item(str(i), "s", (str(i),), (f"a{i}", f"b{i}", f"c{i}"), choice(2, 1)) for i in range(4)]
-    over = pairs_of(from_items("m", items))
+    over = pairs_of(foil_bench([(f"a{i}", f"b{i}", f"c{i}") for i in range(4)], "m", images="{}", true=2))
     margins = np.array([1, 1, 1, -1, -1, -1, 1, 0], dtype=np.float32)
     found = measure_attacker(calibrated(over, margins, directed=True))
     assert found.accuracy == pytest.approx((1 + 0.5 + 0 + 0.75) / 4)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import click
 import pytest
+from foils import foil_bench
 
 from creperie.cli.app import cli
 
@@ -180,7 +181,6 @@ def test_every_page_is_in_the_site() -> None:
 def test_the_pieces_of_the_extending_page_work() -> None:
     pytest.importorskip("spacy")
     from creperie.auditing import audit
-    from creperie.bench import Item, from_items
     from creperie.making import Captions, MakerOptions, SourceCaption
     from creperie.making.run import preview
 
@@ -195,7 +195,7 @@ def test_the_pieces_of_the_extending_page_work() -> None:
     found = preview(maker["build"]("colours", MakerOptions(), captions), captions)  # type: ignore[operator]
     assert [item.captions for item in found.items] == [("A red ball lies here.", "A blue ball lies here.")]
     assert found.report["skipped"] == {"no colour": 1}
-    bench = from_items("b", [Item(str(i), "s", (), (f"aeiou {i}", f"bcdfg {i}"), ((True, False),)) for i in range(400)])
+    bench = foil_bench([(f"aeiou {i}", f"bcdfg {i}") for i in range(400)])
     assert "through cues: “aeiou” (100.0 %" in audit(bench, ("length-words",)).text  # length alone sees nothing
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from foils import foil_bench, foil_items
 from PIL import Image
 
 from creperie.bench import Item, from_items, load, open_store, save
@@ -143,7 +144,7 @@ def test_a_rating_is_drawn_branch_by_branch(tmp_path: Path, monkeypatch: pytest.
 
 def test_granularity_is_compared_on_the_same_items(tmp_path: Path) -> None:
     """SADE's Table 3: the plain references of the items that survived enrichment and people, not of all."""
-    items = [Item(str(i), "comprehensive", (), (f"a {i}", f"b {i}"), ((True, False),)) for i in range(5)]
+    items = foil_items([(f"a {i}", f"b {i}") for i in range(5)], subset="comprehensive")
     save(from_items("all", items), tmp_path / "all")
     save(from_items("enriched", items[1:3]), tmp_path / "some")
     work_of("paired")(
@@ -355,10 +356,9 @@ def test_the_ledger_says_what_was_computed_by_what(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     (folder / "01-table").mkdir(parents=True)
     write_json(folder / "recipe.json", {"recipe": "sugarcrepe", "profile": "local", "stages": ["01-table"]})
-    items = [Item(str(i), "swap_obj", (), ("a", "b"), ((True, False),)) for i in range(245)]
     answers = {"model": "GPT-4V", "values": {"swap_obj": 83.13, "add_obj": 91.0}}
     found = RecipeFindings(
-        benches={"released": from_items("sugarcrepe", items)},
+        benches={"released": foil_bench([("a", "b")] * 245, "sugarcrepe", subset="swap_obj")},
         answers={"gpt-4v": {**answers, "n": {"swap_obj": 246, "add_obj": 2062}}},
     )
     keys = ("sugarcrepe/2", "sugarcrepe/6")

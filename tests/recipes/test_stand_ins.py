@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from foils import foil_bench, foil_items
 
 from creperie.bench import Item, ProvenanceStep, choice, from_items, load, save
 from creperie.cli.cook import _numbers_of
@@ -125,8 +126,7 @@ def test_items_left_out_as_their_foils_were_true_are_in_the_provenance(tmp_path:
 
 
 def test_an_audit_in_a_recipe_is_told_in_the_cards_of_what_it_audited(tmp_path: Path) -> None:
-    items = [Item(str(n), "x", (), (f"a cat {n}", f"no cat at all {n}"), ((True, False),)) for n in range(40)]
-    save(from_items("short", items), tmp_path / "in")
+    save(foil_bench([(f"a cat {n}", f"no cat at all {n}") for n in range(40)], "short", subset="x"), tmp_path / "in")
     options = {**STEPS["audit"].options, "attackers": ["length-words"]}
     run_audit(StageJob("audit", "r", options, (str(tmp_path / "in"),), tmp_path / "out", tmp_path / "work"))
     for card in ("README.md", "DATASHEET.md"):
@@ -222,7 +222,7 @@ def test_a_set_of_which_parts_were_refined_is_not_told_as_refined(tmp_path: Path
 
 def test_a_set_that_was_only_compared_is_told_to_be_refined(tmp_path: Path) -> None:
     """SADE's Table 1: of the two halves that were rated, the note on the filtered one said no more than the other."""
-    items = [Item(str(n), "negate", (), (f"a {n}", f"b {n}"), choice(1, 1)) for n in range(5)]
+    items = foil_items([(f"a {n}", f"b {n}") for n in range(5)], subset="negate")
     step = ProvenanceStep("refine", {"method": "syntaxbias", "attackers": ["lm-mean"]})
     save(from_items("world-as-sade", items), tmp_path / "01-biased")
     save(from_items("world-as-sade-filtered", items[1:], provenance=(step,)), tmp_path / "02-refine")
@@ -277,7 +277,7 @@ def test_parts_that_a_filter_left_alone_are_known() -> None:
 def test_a_direction_says_how_many_items_its_columns_share(tmp_path: Path) -> None:
     """The paper reports that 12 % of its simplified captions are the long ones; of the world's, 23 of 80 were."""
     long, other = ("a", "b", "c", "d"), ("e", "f", "g", "h")
-    items = [Item(str(n), "passive", (), (f"long {n}", *long[1:]), choice(2, 2)) for n in range(4)]
+    items = foil_items([(f"long {n}", *long[1:]) for n in range(4)], subset="passive", true=2)
     items += [Item("0", "passive-simplified", (), items[0].captions, choice(2, 2))]
     items += [Item(str(n), "passive-simplified", (), (f"short {n}", *other[1:]), choice(2, 2)) for n in range(1, 4)]
     save(from_items("world-as-cc", items), tmp_path / "01-make")

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 import numpy as np
 import pytest
+from foils import foil_bench
 
 from creperie.bench import Item, choice, from_items
 from creperie.core import UsageError
@@ -176,9 +177,8 @@ def test_rows_of_recipes_are_compared_only_if_they_are_the_papers() -> None:
     exam = {"arm": "base", "values": {"clean replace": 60.0}}
     about = {"data": "lessons", "sizes": {"clean replace": 30}, "base": [exam], "sat": []}
     trained = about | {"benchmarks": ["aro+crepe-rebuilt", "forms"]}
-    items = [Item(str(i), "negate", (f"{i}",), ("x", "y"), choice(1, 1)) for i in range(3)]
     found = RecipeFindings(
-        benches={"validate": from_items("sade-cooked", items)},
+        benches={"validate": foil_bench([("x", "y")] * 3, "sade-cooked", subset="negate", images="{}")},
         people={"judges": better, "scripts": better | {"scripted": True}},
         trainings={
             "toy": trained | {"model": "small:/out/14-student/model"},

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from foils import foil_bench
 
 from creperie.bench import PAIRED, Item, choice, from_items, load
 from creperie.metrics import wilson
@@ -21,8 +22,7 @@ def rows(key: str, found: RecipeFindings) -> dict[tuple[str, str], dict[str, Any
 
 
 def test_counts_and_their_agreement() -> None:
-    items = [Item(str(i), "swap_obj", (), ("a", "b"), choice(1, 1)) for i in range(245)]
-    found = RecipeFindings(benches={"released": from_items("sugarcrepe++", items)})
+    found = RecipeFindings(benches={"released": foil_bench([("a", "b")] * 245, "sugarcrepe++", subset="swap_obj")})
     assert rows("sugarcrepe++/1", found)["", "examples"] == {"swap_obj": 245.0, "total": 245.0}
     filled = fill_table(published_table("sugarcrepe++/1"), rows=fact_rows("sugarcrepe++/1", found))
     assert filled.ours[0].equal("swap_obj")

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from foils import foil_bench
 
 from creperie.bench import Benchmark, Item, choice, from_items, load, save
 from creperie.cli.compare import compare as compare_command
@@ -319,10 +320,10 @@ def test_no_run_is_a_mistake(tmp_path: Path) -> None:
 
 def test_the_page_grows_with_what_is_shown_and_not_more(room: Path, tmp_path: Path) -> None:
     """2,000 items with two captions: the data take less than 200 bytes an item beside the captions."""
-    items = [
-        Item(str(i), "a", (), (f"caption {i} is true", f"caption {i} is false"), choice(1, 1)) for i in range(2000)
-    ]
-    big = save(from_items("big", items), tmp_path / "big")
+    big = save(
+        foil_bench([(f"caption {i} is true", f"caption {i} is false") for i in range(2000)], "big", subset="a"),
+        tmp_path / "big",
+    )
     run = score(big, "blind:length")
     page = report_page(gather_runs([run], benches=[big]), Contents(figures=False)).html
     small = report_page(gather_runs([score(big.head(2), "blind:length")], benches=[big]), Contents(figures=False)).html

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from foils import foil_bench
 
 from creperie.bench import Item, choice, from_items
 from creperie.core import UnknownNameError, UsageError
@@ -390,8 +391,7 @@ def test_granularity_has_its_paired_change() -> None:
 
 def test_table_17_asks_for_yes_yes_and_no() -> None:
     """The rule is not a ranking: 0.9 and 0.8 against 0.7 ranks right, and says yes to the false caption."""
-    items = [Item(str(i), "swap_obj", (f"{i}.jpg",), ("p", "q", "n"), choice(2, 1)) for i in range(4)]
-    bench = from_items("sugarcrepe++", items)
+    bench = foil_bench([("p", "q", "n")] * 4, "sugarcrepe++", subset="swap_obj", images="{}.jpg", true=2)
     cells = [0.9, 0.8, 0.7, 0.9, 0.8, 0.2, 0.4, 0.3, 0.2, 0.6, 0.4, 0.1]
     table = score_table(bench, layout_of_bench(bench), {"image_text": np.array(cells, np.float32)})
     model = "vlm:Salesforce/blip-vqa-base?score=yesno&prompt=match-1"

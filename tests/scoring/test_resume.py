@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from foils import foil_items
 from PIL import Image
 
 from creperie.bench import Item, choice, from_items, open_store, save
@@ -121,16 +122,11 @@ def bench_folder(tmp_path: Path) -> Path:
     rng = np.random.default_rng(0)
     for i in range(40):
         Image.fromarray(rng.integers(0, 256, (40, 40, 3), dtype=np.uint8)).save(pictures / f"{i}.png")
-    items = [
-        Item(
-            str(i),
-            "a",
-            (f"{i}.png",),
-            (f"{'very ' * (i % 9)}big dog {i}", f"{'very ' * (i % 9)}small dog {i}"),
-            choice(1, 1),
-        )
-        for i in range(40)
-    ]
+    items = foil_items(
+        [(f"{'very ' * (i % 9)}big dog {i}", f"{'very ' * (i % 9)}small dog {i}") for i in range(40)],
+        subset="a",
+        images="{}.png",
+    )
     # with two positives the captions are compared with each other too
     triples = [Item(i.id, i.subset, i.images, (*i.captions, f"{i.captions[0]} again"), choice(2, 1)) for i in items]
     save(from_items("many", triples, images=open_store(str(pictures))), tmp_path / "bench")
