@@ -233,7 +233,10 @@ def test_a_signed_id_comes_back_and_a_forged_one_does_not_enter(
     again = _enter(browser(), path, "signed", good).api("next").json()["question"]
     assert first["slot"] == again["slot"]
     for more in ("", "&sig=", "&sig=abc", good):
-        assert browser().get(f"{path}?PROLIFIC_PID=forged{more}").status_code == 403
+        stranger, address = browser(), f"{path}?PROLIFIC_PID=forged{more}"
+        assert (stranger.get(address).status_code, stranger.post(address).status_code) == (403, 403)
+    with site.db.read() as session:
+        assert len(session.scalars(select(Annotator)).all()) == 1
 
 
 def test_mturk_previews_are_turned_away(browser: Callable[..., Any], site: Site, bench: Benchmark) -> None:

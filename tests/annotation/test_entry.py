@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 from sqlalchemy import select, text
 
-from creperie.annotation import Address, Database, revoke, study_named
+from creperie.annotation import Address, Database, link_for, revoke, study_named
 from creperie.annotation.schema import Annotator, Answer, Slot
 from creperie.annotation.web.guard import MAX_BODY
 from creperie.annotation.web.pictures import encode
@@ -61,18 +61,22 @@ def test_a_badly_cut_link_gives_a_page_in_plain_words(browser: Browsers, study: 
     assert browser().get("/join/ab", accept="application/json").json()["detail"][0]["loc"] == ["path", "token"]
 
 
-def test_tokens_and_passwords_are_not_in_the_database(
-    browser: Browsers, study: Studies, db: Database, tmp_path: Path
-) -> None:
+def test_tokens_are_not_in_the_database(browser: Browsers, study: Studies, db: Database, tmp_path: Path) -> None:
     token, _ = study()
     who = browser().join(token)
     owner = browser().log_in()
-    cookies = [who.client.cookies["creperie_session"], owner.client.cookies["creperie_owner"]]
+    secrets = [
+        token,
+        who.client.cookies["creperie_session"],
+        owner.client.cookies["creperie_owner"],
+        link_for(db, "eve"),
+    ]
+    assert len(secrets[-1]) >= 43  # 256 bits
     with db.write() as session:
         session.execute(text("SELECT 1"))
     db.close()
     raw = b"".join(p.read_bytes() for p in tmp_path.glob("people.db*"))
-    for secret in [token, *cookies, "pancakes for all"]:
+    for secret in secrets:
         assert secret.encode() not in raw
 
 
@@ -91,9 +95,6 @@ def test_a_revoked_invitation_ends_at_once(browser: Browsers, study: Studies, db
         assert session.scalars(select(Answer)).all() == []
 
 
-# -- owners and roles ------------------------------------------------------------------------------------------------
-
-
 # -- cookies, CSRF, origins ------------------------------------------------------------------------------------------
 
 
@@ -106,6 +107,7 @@ def test_cookies_are_closed_to_scripts_and_other_sites(
     set_by = [who.get(f"/join/{token}"), who.post(f"/join/{token}")]
     for reply in set_by:
         cookie = reply.headers["set-cookie"].lower()
+        assert (cookie.startswith("__host-creperie_"), "path=/;" in cookie, "domain" in cookie) == (secure, True, False)
         assert "httponly" in cookie
         assert "samesite=" in cookie
         assert "samesite=none" not in cookie

@@ -194,7 +194,6 @@ def test_majority_adjudication_and_splits(db: Database, bench: Benchmark) -> Non
     seen = seen_in(db, "s")
     assert (seen["disagreements"], seen["to_adjudicate"]) == (2, 1)
     done = apply_study(db, "s", bench)
-    assert done.bench is not None
     kept = {i.id: i.tags["people.foil-check"] for i in items_of(done.bench.only(["pair"]).table)}
     assert {"0", "1", "2"}.isdisjoint(kept)
     assert list(kept.values()) == ["confirmed"] * 13
@@ -214,7 +213,6 @@ def test_the_new_version_says_where_it_comes_from(db: Database, bench: Benchmark
     assert record["digest"] == step.args["export"] == written["export"]
     assert len(record["answers"]) == 96
     recomputed = apply_record(record, bench)  # from the file alone
-    assert recomputed.bench is not None
     assert recomputed.bench.hash == again.hash
     with pytest.raises(UsageError, match="made from a different version"):
         apply_study(db, "s", again)
@@ -226,7 +224,6 @@ def test_a_true_foil_among_several_goes_alone(db: Database, bench: Benchmark) ->
 
     run_study(db, bench, reply, task="foil-check", subsets=("several",))
     done = apply_study(db, "s", bench)
-    assert done.bench is not None
     before, after = bench.item("several", "0"), done.bench.item("several", "0")
     assert after.captions == before.captions[:2]
     assert after.captions[1].endswith(" ")  # captions are data
@@ -237,7 +234,6 @@ def test_a_true_foil_among_several_goes_alone(db: Database, bench: Benchmark) ->
 def test_undecided_items_stay_or_go_as_asked(db: Database, bench: Benchmark) -> None:
     run_study(db, bench, verdicts(i0=["true", "false"], i1=["unsure", "unsure"]), task="foil-check", subsets=("pair",))
     kept = apply_study(db, "s", bench)
-    assert kept.bench is not None
     assert kept.bench.item("pair", "0").tags["people.foil-check"] == "undecided"
     dropped = apply_study(db, "s", bench, ApplyPlan(undecided="drop"))
     assert dropped.document["removed"] == 2
@@ -253,7 +249,6 @@ def test_mended_captions_replace_the_second_positive(db: Database, bench: Benchm
 
     run_study(db, bench, reply, task="positive-check", subsets=("triplet",))
     done = apply_study(db, "s", bench)
-    assert done.bench is not None
     assert done.bench.item("triplet", "0").captions[1] == " a mended caption "
     assert done.bench.item("triplet", "2").tags["people.positive-check"] == "undecided"
     assert done.document["fates"] == {"not judged": 40, "corrected": 1, "removed": 1, "undecided": 1, "confirmed": 13}
@@ -271,7 +266,6 @@ def test_experts_choose_one_of_three_foils_and_correct_the_second_positive(db: D
 
     run_study(db, made, reply, task="triplet-check")
     done = apply_study(db, "s", made)
-    assert done.bench is not None
     assert done.bench.item("spatial", "0").captions == ("p", "q", "y")
     assert done.bench.item("spatial", "1").captions == ("p", "Q", "z")
     assert done.bench.item("spatial", "3").captions == ("p", "q", "x", "y", "z")  # two experts, two foils: adjudicate
@@ -385,7 +379,6 @@ def test_foils_of_two_sources_are_counted(db: Database, bench: Benchmark) -> Non
     rows = {r["evaluation"]: r for r in done.document["table"] if r["subset"] == "all"}
     assert rows["sense"] == {"subset": "all", "evaluation": "sense", "n": 16, "shapes": 10, "theirs": 6, "tie": 0}
     assert rows["grammar"]["tie"] == 16
-    assert done.bench is not None
     assert done.bench.item("pair", "0").tags["people.better-sense"] == "shapes"
 
 

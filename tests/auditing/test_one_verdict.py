@@ -240,7 +240,6 @@ def test_the_headline_is_never_weaker_than_its_best_member() -> None:
     bench = from_items("b", null(200, 0))
     strong, weak = figures(bench, np.where(np.arange(200) % 50, 1.0, -1.0)), figures(bench, np.tile([1.0, -1.0], 100))
     found = judged(200, row("length-words", strong), row("ensemble", weak))
-    assert found.headline is not None
     assert found.headline.attacker == "length-words"
     assert "(98.0 % [" in replace(found, verdict="clean").text
     assert "by length-words)" in replace(found, verdict="clean").text

@@ -101,7 +101,6 @@ def test_what_all_attackers_reach_together_is_the_headline(planted: Planted) -> 
     """And a model that a family stands for is named."""
     found = audit(planted(often_longer, 120), ["length-words", "learned-linear", "ensemble"])
     row = found.whole.headline
-    assert row is not None
     assert row.measure.accuracy == max(r.measure.accuracy for r in found.rows if r.subset == "all")
     reached = " ".join(f"{100 * x:.1f}" for x in (row.measure.accuracy, row.measure.low, row.measure.high))
     who = "all attackers together" if row.attacker == "ensemble" else row.attacker
@@ -312,7 +311,6 @@ def test_too_few_items_say_where_and_never_ask_for_fewer_than_there_are() -> Non
     ]
     found = audit(from_items("two", items), ["length-words"])
     few = next(j for j in found.judgements if j.subset == "few")
-    assert few.strongest is not None
     assert (few.measured.items, few.strongest.measure.accuracy, few.verdict) == (5, 0.8, "not shown")
     assert few.needed == 11  # of 10.67 by Wilson: 1.96² × 0.25 / 0.3²
     assert "length-words may reach 96.4 % on few" in found.text

@@ -103,7 +103,6 @@ def test_the_format_of_an_entry_exists(entry: CatalogEntry) -> None:
 )
 def test_image_keys_become_addresses(name: str, key: str, url: str, saved_as: str) -> None:
     file = find_entry(name).images.find(key)
-    assert file is not None
     assert (file.urls[0], file.saved_as, file.picture) == (url, saved_as, True)
 
 

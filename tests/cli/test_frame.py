@@ -127,7 +127,6 @@ def test_version_is_the_packages() -> None:
 def test_every_command_has_help_and_json(name: str) -> None:
     context = click.Context(cli)
     command = cli.get_command(context, name)
-    assert command is not None
     assert command.help
     leaves = list(command.commands.values()) if isinstance(command, click.Group) else [command]
     for leaf in leaves:

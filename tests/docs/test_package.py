@@ -19,8 +19,6 @@ TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 @pytest.fixture(scope="module")
 def hook() -> ModuleType:
     spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
-    assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -130,7 +130,6 @@ def sound(name: str, folder: Path) -> bytes:
         save(bench, folder)
     elif name in ("run", "scores"):
         path = score(bench, "blind:length", out=folder.parent / "runs").path
-        assert path is not None
         path.rename(folder)
     elif name in ("shard", "outcomes"):
         register()

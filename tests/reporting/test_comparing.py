@@ -238,7 +238,6 @@ def test_rows_of_tables_about_prompts_stand_below_the_row_that_was_asked_alike(t
         file.write_text("".join(shots), encoding="utf-8")
         way = f"?score=choice&prompt=%2Fmy%2F%23odd-few-shot&order=NPP&shots={quote(str(file), safe='')}"
         (row,) = fill_table(published_table("sugarcrepe++/14"), [asked(model + way)]).ours
-        assert row.row is not None
         assert row.row.model == f"GPT-4o, {count}-shot"
         assert row.compared("swap_obj") is compared  # a model in the place of GPT-4o never is
 
@@ -254,7 +253,6 @@ def test_a_table_says_whose_words_a_prompt_had_and_compares_the_users_alone() ->
             published_table("sugarcrepe++/8"), [asked(f"api:gpt-4o?score=choice&prompt={prompt}&order=NPP")]
         )
         (row,) = filled.ours
-        assert row.row is not None
         assert row.row.model == "GPT-4o, prompt-3"
         assert row.label == "api:gpt-4o?score=choice&prompt=odd-forced&order=NPP"
         assert row.difference("swap_obj") == (None if difference is None else pytest.approx(difference))

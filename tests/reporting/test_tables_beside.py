@@ -68,7 +68,6 @@ def hand_run(
 def test_figures_differences_and_notes() -> None:
     filled = fill_table(published_table("sugarcrepe++/16"), [hand_run("sugarcrepe++", HITS)])
     (row,) = filled.ours
-    assert row.row is not None
     assert row.row.model == "All-MiniLM-L6-v2"
     shares = [10.0 * HITS[s] for s in FIVE]
     assert [row.figures[s].value for s in FIVE] == pytest.approx(shares)
@@ -105,7 +104,6 @@ def test_families_pool_items_and_skip_what_the_run_has_not() -> None:
     run = hand_run("sugarcrepe", items, "hf:openai/clip-vit-base-patch32", needs="image_text")
     (row,) = fill_table(published_table("sugarcrepe/5"), [run]).ours
     assert {k: f.value for k, f in row.figures.items()} == pytest.approx({"replace": 50.0, "swap": 50.0})
-    assert row.row is not None
     assert row.row.model == "CLIP pretrained"
 
 
@@ -383,7 +381,6 @@ def test_granularity_has_its_paired_change() -> None:
     rows = fill_table(published_table("sade/3"), runs, any_benchmark=True).ours
     changes = [row.figures.get("text_change") for row in rows]
     assert (changes[0], changes[2]) == (None, None)  # nothing to compare with
-    assert changes[1] is not None
     assert (changes[1].value, changes[1].n) == (pytest.approx(30.0), 10)  # three items of ten, all in one direction
     apart = [rows[k].figures["text"] for k in (0, 1)]
     assert changes[1].high - changes[1].low < apart[1].high - apart[0].low  # paired, not two intervals

@@ -85,12 +85,10 @@ class Worker:
         assert self._line() == "loaded"
 
     def _line(self) -> str:
-        assert self.process.stdout is not None
         return self.process.stdout.readline().strip()
 
     def score(self, cache: Path, delay: float = 0.0, kill_after: float | None = None) -> tuple[int, list[str]]:
         """Score in a child that is killed after so many seconds of encoding; its status and what it began."""
-        assert self.process.stdin is not None
         self.count += 1
         log = self.logs / f"{self.count}.log"
         log.touch()
@@ -107,8 +105,6 @@ class Worker:
         return int(self._line()), log.read_text().splitlines()
 
     def close(self) -> None:
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
         self.process.stdin.close()
         self.process.wait(20)
         self.process.stdout.close()

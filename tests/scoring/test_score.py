@@ -286,7 +286,6 @@ def test_runs_are_written_whole_and_read_back(
     (run,) = score_all([triples], [dual_model()], ScoreOptions(tasks=tasks), out=tmp_path / "runs", store=store)
     assert list((tmp_path / "store").rglob("*.seg"))
     assert {"statistics", "total"} <= run.document["timings"].keys()
-    assert run.path is not None
     assert sorted(p.name for p in run.path.iterdir()) == ["run.json", "scores.parquet"]
     assert sorted(p.name for p in (tmp_path / "runs").iterdir()) == [run.name]
     back = load_run(run.path)

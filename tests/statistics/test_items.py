@@ -186,7 +186,6 @@ def test_a_study_of_runs(make_run: Callable[..., Run], tmp_path: Path) -> None:
     place = list(study.answers.models).index(best["model"])
     assert (best["ability"], best["se"]) == (study.fit.ability[place], study.fit.ability_se[place])
     assert (study.answers.chance == 1 / 6).all()  # two captions above two foils
-    assert study.fit is not None
     assert study.fit.difficulty == pytest.approx(fit_responses(study.answers.right, floor=1 / 6).difficulty)
     assert any("answers alone cannot tell which" in note for note in study.document()["notes"])
     assert {pair.a for pair in study.agreement} <= {run.model for run in runs}
@@ -255,7 +254,6 @@ def test_blind_twins_among_the_runs_are_found(
         run.document["name"] += "~noise"
     study = cr.difficulty([*runs, *twins])
     assert study.answers.models == [run.model for run in runs]
-    assert study.gain is not None
     assert study.gain.picture[:, 8].mean() > 0.3 > study.gain.picture[:, 0].mean()
     assert {"text", "picture", "solved_by"} <= set(study.frame().column_names)
     shares = {run: [np.mean(one.outcomes("itt") == HIT) for one in pair] for run, *pair in zip(range(9), runs, twins)}
@@ -297,7 +295,6 @@ def test_real_answers_of_21_models_with_and_without_the_picture() -> None:
     no_picture_needed = blind[:, 1::2].mean(axis=1) >= 0.625
     assert ITEMS_SCRIPT.area(first.text.mean(axis=1), no_picture_needed) > 0.85
     gain = picture_gain(full, blind, np.full(len(own), 0.25))
-    assert gain.fit is not None
     plain = fit_responses(full, floor=0.25)
     assert ITEMS_SCRIPT.area(gain.fit.flipped, spoiled) > ITEMS_SCRIPT.area(plain.flipped, spoiled) - 0.01
     assert ITEMS_SCRIPT.area(gain.fit.flipped, spoiled) > 0.75

@@ -215,7 +215,6 @@ def test_a_ranking_under_every_choice(make_run: Callable[..., Run], tmp_path: Pa
     assert pair.survives == (pair.reversing > 120 * wrong_labels("0/400")[2])
     assert found.accuracies[0].corrected == found.accuracies[0].accuracy
     noisy = robustness(runs, wrong="10/100")
-    assert noisy.ceiling is not None
     assert noisy.ceiling[0] == 0.9
     row = noisy.accuracies[0]
     assert row.corrected * 0.9 + (1 - row.corrected) * 0.1 / 5 == pytest.approx(row.accuracy)  # 2 of 4 captions: 1/6
