@@ -49,12 +49,7 @@ from creperie.training import SmallConfig
 from creperie.training.checkpoints import open_run, read_metrics
 from creperie.training.small import read_config
 
-QUICK = settings(
-    max_examples=25,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+QUICK = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 REQUEST = "0" * 64
 DEMONSTRATIONS = '[[demonstration]]\ncaptions = ["a dog", "a cat"]\nanswer = 1\nscene = "a dog"\n'
 ANSWERED = {
@@ -92,8 +87,8 @@ def claim(folder: Path) -> object:
 
 
 TARGETS = {
-    "manifest": Target("creperie.json", lambda f: load_folder(f, verify=True).table),
-    "items": Target("data/test-00000-of-00001.parquet", lambda f: load_folder(f, verify=True).table),
+    "manifest": Target("creperie.json", lambda f: save(load_folder(f), f.parent / "again", force=True)),
+    "items": Target("data/test-00000-of-00001.parquet", lambda f: (list(load_folder(f)), load_folder(f, verify=True))),
     "run": Target("run.json", lambda f: load_run(f).evaluate(["blind"])),
     "scores": Target("scores.parquet", lambda f: load_run(f).evaluate(["blind"])),
     "making": Target("part-000000.parquet", lambda f: stored_outcomes(f, 0, ["1"])),

@@ -63,6 +63,7 @@ def test_scores_vectors_and_query_matrices_keep_their_shape(tmp_path: Path, shap
     shelf.add(keys, values)
     found = ResultStore(tmp_path).shelf(MODEL, "image").find(keys[::-1])
     np.testing.assert_array_equal(found.vectors, values[::-1])
+    assert not found.cut.any()  # nothing was said to be cut off
 
 
 def test_pair_keys_depend_on_both_parts() -> None:
@@ -259,13 +260,6 @@ def test_sizes_and_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
 
 def test_sizes_have_units_of_1024() -> None:
     assert [parse_size(f"1{unit}") for unit in ("", "K", "M", "G", "T")] == [1024**k for k in range(5)]
-
-
-def test_nothing_is_cut_off_unless_it_is_said(tmp_path: Path) -> None:
-    shelf = ResultStore(tmp_path).shelf(MODEL, "text")
-    shelf.add(text_keys(["a", "b"]), vectors_of(["a", "b"]))
-    shelf.close()
-    assert ResultStore(tmp_path).shelf(MODEL, "text").find(text_keys(["a", "b"])).cut.tolist() == [0, 0]
 
 
 def test_clear_forgets_digests_of_files_too(tmp_path: Path) -> None:
