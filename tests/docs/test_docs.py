@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import os
 import re
@@ -351,9 +350,8 @@ def test_the_build_finds_broken_links_and_pages_that_collide(tmp_path: Path) -> 
     pytest.importorskip("mkdocs")
     from mkdocs.structure.files import File, Files
 
-    spec = importlib.util.spec_from_file_location("hooks", ROOT / "docs" / "hooks.py")
-    hooks = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(hooks)
+    from docs import hooks
+
     (tmp_path / "a.html").write_text('<a href="b.html#here"> <a href="b.html#gone"> <img src="c.png"> <a href="#top">')
     (tmp_path / "b.html").write_text('<p id="here"> <a href="https://example.org/x#y"> <a href="a.html?v=1">')
     assert list(hooks.broken_links(tmp_path)) == ["a.html: b.html#gone", "a.html: c.png", "a.html: #top"]
