@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from cookbook import recipe_of, stages_of
 from foils import foil_bench, foil_items
 from PIL import Image
 
@@ -25,7 +26,6 @@ from creperie.recipes import (
     PaperPart,
     chosen_recipe,
     directions,
-    find_recipe,
     paper_status,
     plan_recipe,
     read_recipe,
@@ -49,7 +49,7 @@ from creperie.world import World, make_world
 
 def test_a_validator_is_planned_with_every_pair_that_it_is_asked_about(tmp_path: Path) -> None:
     """SugarCrepe++: 4,757 triples, two questions each; a plan that counts items halves them."""
-    recipe = read_recipe(find_recipe("sugarcrepe++"), "paper")
+    recipe = recipe_of("sugarcrepe++", "paper")
     lines = {line.stage.name: line for line in plan_recipe(recipe, tmp_path)}
     assert (lines["validate"].expected.items, lines["validate"].expected.calls) == (4757, 2 * 4757)
 
@@ -120,7 +120,7 @@ def test_a_rating_is_drawn_branch_by_branch(tmp_path: Path, monkeypatch: pytest.
     """SADE's Table 1: 50 of every branch before and 50 after, not 700 of the whole; by the seed alone."""
     from creperie.recipes import people
 
-    assert {s.name: s.options for s in read_recipe(find_recipe("sade"), "paper").stages}["people"]["per_subset"] == 50
+    assert stages_of("sade", "paper")["people"].options["per_subset"] == 50
     sizes = {"rare": 4, "common": 60}
     benches = []
     for name in ("before", "after"):
@@ -151,7 +151,7 @@ def test_granularity_is_compared_on_the_same_items(tmp_path: Path) -> None:
         StageJob("plain", "r", {"name": ""}, (str(tmp_path / "all"), str(tmp_path / "some")), tmp_path / "o", tmp_path)
     )
     assert [item.id for item in load(str(tmp_path / "o"))] == ["1", "2"]
-    stages = {s.name: s for s in read_recipe(find_recipe("sade"), "paper").stages}
+    stages = stages_of("sade", "paper")
     assert stages["score-plain"].sources[0] == "plain"
     assert stages["plain"].sources == ("comprehensive", stages["score-granularity"].sources[0])
 
@@ -559,13 +559,13 @@ def test_a_tiny_language_model_walks_the_stages_that_write_foils(tmp_path: Path)
     tokenizer.save_pretrained(tmp_path / "lm")
     save(from_items("few", [Item("1", "s", (), ("A dog chases a cat.",), ((True,),))]), tmp_path / "few")
     own = ("few-captions", "written", "audit-written", "score-written")
-    stages = read_recipe(find_recipe("sugarcrepe"), "local", data=tmp_path).stages
+    stages = recipe_of("sugarcrepe", "local", data=tmp_path).stages
     (written,) = [s.options for s in stages if s.name == "written"]
     assert {maker.partition("-")[0] for maker in written["makers"]} == {"llm:replace", "llm:swap", "llm:add"}
     assert written["model"].startswith("lm:pkg:")
     changes: dict[str, Any] = {f"{s.name}.skip": True for s in stages if s.name not in own}
     changes |= {"written.model": f"lm:{tmp_path / 'lm'}", "written.makers": ["llm:swap-object"]}
-    recipe = read_recipe(find_recipe("sugarcrepe"), "local", changes, tmp_path)
+    recipe = recipe_of("sugarcrepe", "local", changes, tmp_path)
     served = {s.name: s for s in run_stages(recipe, tmp_path / "out", use={"few-captions": str(tmp_path / "few")})}
     assert (served["written"].state, served["written"].why) == ("cooked", "it made no items; left out")
     assert served["written"].summary["calls"] > 0
