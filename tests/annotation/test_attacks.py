@@ -249,11 +249,9 @@ def test_bodies_that_drip_do_not_keep_others_from_their_turn(site: Site, monkeyp
     assert set(limits) == {guard.BODY_SECONDS}
 
 
-def test_a_closed_study_is_frozen(browser: Callable[..., Any], study: Any, db: Database) -> None:
-    token, _ = study()
-    who = browser().join(token)
+def test_a_closed_study_is_frozen(who: Any, browser: Callable[..., Any], db: Database) -> None:
     assert len(answer_some(who, 1)) == 1
-    held = who.api("next").json()["question"]
+    held = who.question()
     set_state(db, "s", "closed")
     body = {"slot": held["slot"], "key": "key-late-1", "fields": {"verdict": "true"}}
     assert (who.api("answer", body).status_code, who.api("undo", {"key": "key-undo-1"}).status_code) == (409, 409)
@@ -388,10 +386,8 @@ def test_pictures_that_are_missing_unreadable_or_led_out_to_are_refused(db: Data
             store_study(db, "s", from_items("x", items, images=open_store(folder)), StudyPlan("foil-check", practice=0))
 
 
-def test_a_comment_cannot_leave_its_cell(browser: Callable[..., Any], study: Any) -> None:
-    token, _ = study()
-    who = browser().join(token)
-    slot = who.api("next").json()["question"]["slot"]
+def test_a_comment_cannot_leave_its_cell(who: Any, browser: Callable[..., Any]) -> None:
+    slot = who.question()["slot"]
     body = {"slot": slot, "key": "key-00000001", "fields": {"verdict": "false"}, "comment": "fine\r=1+cmd|'/C calc'!A0"}
     assert who.api("answer", body).status_code == 200
     text = browser().log_in().get("/owner/studies/s/export.csv").text

@@ -98,7 +98,7 @@ def test_every_task_works_with_its_defaults_practice_and_checks_included(
     who = browser().join(invite(site.db, "s", 1)[0].token)
     told = 0
     for n in range(40):
-        question = who.api("next").json()["question"]
+        question = who.question()
         if question is None:
             break
         fields: dict[str, Any] = {}
@@ -140,10 +140,8 @@ def test_fewer_answers_than_asked_for_decide_nothing(db: Database, bench: Benchm
 
 
 def test_strange_headers_and_numbers_are_refused_not_failed(
-    browser: Callable[..., Any], study: Any, site: Site, bench: Benchmark
+    who: Any, browser: Callable[..., Any], site: Site, bench: Benchmark
 ) -> None:
-    token, _ = study()
-    who = browser().join(token)
     assert who.api("next", origin="http://[").status_code == 403
     store_study(site.db, "rate", bench.only(["pair"]), StudyPlan("bias-rating", practice=0))
     owner = browser().log_in()
@@ -152,10 +150,8 @@ def test_strange_headers_and_numbers_are_refused_not_failed(
         assert owner.post("/owner/studies/rate/questions/0", {"rating": rating}).status_code == 400
 
 
-def test_a_stopped_study_takes_the_answer_in_hand(browser: Callable[..., Any], study: Any, db: Database) -> None:
-    token, _ = study()
-    who = browser().join(token)
-    question = who.api("next").json()["question"]
+def test_a_stopped_study_takes_the_answer_in_hand(who: Any, db: Database) -> None:
+    question = who.question()
     set_state(db, "s", "paused", "test")
     body = {"slot": question["slot"], "key": "0123456789abcdef", "fields": {"verdict": "false"}}
     reply = who.api("answer", body).json()

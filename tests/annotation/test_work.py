@@ -420,7 +420,7 @@ def test_an_answer_and_the_next_question_take_a_dozen_statements(
     store_study(db, "s", bench.only(["pair"]), StudyPlan("foil-check", practice=0, overlap=2))
     page = browser()
     page.join(invite(db, "s", 3)[0].token)
-    question = page.api("next").json()["question"]
+    question = page.question()
     statements: list[str] = []
     event.listen(db.engine, "before_cursor_execute", lambda *call: statements.append(call[2]))
     for n in range(5):
