@@ -157,6 +157,8 @@ def test_a_front_door_opens(room: str) -> None:
     ("line", "light"),
     [
         ("import creperie", ("numpy", "pandas", "pyarrow", "torch", "spacy", "ray", "fastapi", "scipy", "openai")),
+        ("import creperie", ("polars", "PIL", "transformers", "datasets", "sklearn")),
+        ("import creperie.cli, creperie.bench", ("torch", "transformers")),
         ("from creperie.reporting import report, study_in", ("torch", "spacy", "matplotlib", "fastapi", "openai")),
     ],
 )

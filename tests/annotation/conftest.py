@@ -181,6 +181,10 @@ class Browser:
     def api(self, path: str, body: Any = None, **headers: str) -> Any:
         return self.client.post(f"/api/{path}", json=body or {}, headers={"X-CSRF-Token": self.csrf, **headers})
 
+    def question(self) -> Any:
+        """The next question, as the page gets it."""
+        return self.api("next").json()["question"]
+
     def join(self, token: str) -> Browser:
         self.get(f"/join/{token}")
         assert self.post(f"/join/{token}").status_code == 303
@@ -234,6 +238,12 @@ def study(site: Site, bench: Benchmark) -> Callable[..., list[str]]:
         return [i.token for i in invite(site.db, name, people)]
 
     return make
+
+
+@pytest.fixture
+def who(browser: Callable[..., Browser], study: Callable[..., list[str]]) -> Browser:
+    """An annotator who has joined a study of two."""
+    return browser().join(study()[0])
 
 
 # -- a browser -------------------------------------------------------------------------------------------------------

@@ -128,7 +128,6 @@ def test_every_acknowledged_answer_survives_a_killed_server(place: str, bench: B
     token = invite(db, "s", 1)[0].token
     with db.write() as session:
         who = link_of(session, token)
-        assert who is not None
         cookie = open_visit(session, who.link)
     acknowledged: list[str] = []
     for _ in range(2):

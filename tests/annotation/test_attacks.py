@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from foils import foil_bench
 from limits import RateLimitItemPerHour
 from sqlalchemy import select, update
 from tests.annotation.acting import begin, change_settings, desk_for, record_of, set_state, work
@@ -72,8 +73,12 @@ def test_own_data_come_in_the_order_shown_and_never_say_the_truth(browser: Calla
     dice = random.Random(4)
     coins = [dice.random() < 0.5 for _ in range(40)]
     pairs = [(f"alpha {n}", f"beta {n}") for n in range(40)]
-    items = [Item(str(n), "s", (), p if c else p[::-1], choice(1, 1)) for n, (p, c) in enumerate(zip(pairs, coins))]
-    store_study(site.db, "s", from_items("coins", items), StudyPlan("bias-rating", practice=0, overlap=1))
+    store_study(
+        site.db,
+        "s",
+        foil_bench([p if c else p[::-1] for (p, c) in zip(pairs, coins)], "coins"),
+        StudyPlan("bias-rating", practice=0, overlap=1),
+    )
     who = browser().join(invite(site.db, "s", 1)[0].token)
     answer_some(who)
     document = who.get("/my-data").json()
@@ -244,11 +249,9 @@ def test_bodies_that_drip_do_not_keep_others_from_their_turn(site: Site, monkeyp
     assert set(limits) == {guard.BODY_SECONDS}
 
 
-def test_a_closed_study_is_frozen(browser: Callable[..., Any], study: Any, db: Database) -> None:
-    token, _ = study()
-    who = browser().join(token)
+def test_a_closed_study_is_frozen(who: Any, browser: Callable[..., Any], db: Database) -> None:
     assert len(answer_some(who, 1)) == 1
-    held = who.api("next").json()["question"]
+    held = who.question()
     set_state(db, "s", "closed")
     body = {"slot": held["slot"], "key": "key-late-1", "fields": {"verdict": "true"}}
     assert (who.api("answer", body).status_code, who.api("undo", {"key": "key-undo-1"}).status_code) == (409, 409)
@@ -330,18 +333,6 @@ def test_three_who_always_say_true_are_excluded_by_the_rules(db: Database, bench
     assert {one["annotator"] for one in exclude_by_rules(db, "s")} == set(names[:3])
 
 
-def test_invented_ids_do_not_enter(browser: Callable[..., Any], study: Any, db: Database) -> None:
-    study()
-    change_settings(db, "s", platform="prolific")
-    path = f"/crowd/{crowd_address(db, 's')}"
-    for n in range(3):
-        who = browser()
-        assert who.get(f"{path}?PROLIFIC_PID=invented{n}").status_code == 403
-        assert who.post(f"{path}?PROLIFIC_PID=invented{n}").status_code == 403
-    with db.read() as session:
-        assert len(session.scalars(select(Annotator)).all()) == 2
-
-
 def test_one_address_enters_as_many_people_as_the_limit_allows(
     browser: Callable[..., Any], study: Any, db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -365,15 +356,6 @@ def test_colluders_who_come_first_own_no_question(db: Database, bench: Benchmark
         rows = session.execute(select(Answer.question_id, Answer.annotator_id)).all()
     counts = [sum(q == question for q, _ in rows) for question in {q for q, _ in rows}]
     assert max(counts) == 1
-
-
-def test_the_overlap_is_what_was_asked_for(db: Database, bench: Benchmark) -> None:
-    """Not one more, not one less, when everybody has worked."""
-    people = begin(db, bench, people=3, overlap=3)
-    assert [work(db, who) for who in people] == [16, 16, 16]
-    with db.read() as session:
-        rows = list(session.scalars(select(Answer.question_id)))
-    assert {rows.count(q) for q in set(rows)} == {3}
 
 
 def test_the_second_owner_to_save_is_shown_both_values(browser: Callable[..., Any], study: Any, db: Database) -> None:
@@ -404,10 +386,8 @@ def test_pictures_that_are_missing_unreadable_or_led_out_to_are_refused(db: Data
             store_study(db, "s", from_items("x", items, images=open_store(folder)), StudyPlan("foil-check", practice=0))
 
 
-def test_a_comment_cannot_leave_its_cell(browser: Callable[..., Any], study: Any) -> None:
-    token, _ = study()
-    who = browser().join(token)
-    slot = who.api("next").json()["question"]["slot"]
+def test_a_comment_cannot_leave_its_cell(who: Any, browser: Callable[..., Any]) -> None:
+    slot = who.question()["slot"]
     body = {"slot": slot, "key": "key-00000001", "fields": {"verdict": "false"}, "comment": "fine\r=1+cmd|'/C calc'!A0"}
     assert who.api("answer", body).status_code == 200
     text = browser().log_in().get("/owner/studies/s/export.csv").text
@@ -438,16 +418,6 @@ def test_a_lost_link_locks_nobody_out(browser: Callable[..., Any], site: Site) -
     new = link_for(site.db, "ana")
     assert browser().get(f"/join/{old}").status_code == 404
     browser().open(new)
-
-
-def test_tokens_are_stored_as_hashes_only(db: Database, bench: Benchmark, place: str) -> None:
-    begin(db, bench)
-    token = link_for(db, "ana")
-    assert len(token) >= 43  # 256 bits
-    with db.read() as session:
-        stored = session.scalars(select(Link)).all()
-    assert token not in " ".join(str(vars(link)) for link in stored)
-    assert token.encode() not in Path(place).read_bytes()
 
 
 def test_a_name_is_believed_from_the_identity_proxy_only(site: Site) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -44,13 +43,6 @@ def test_a_habit_shows_where_all_questions_but_the_checks_have_one_answer() -> N
     assert (odds[5:] > 5).all()
 
 
-@pytest.mark.parametrize(("name", "accuracy"), [("random", 0.95), ("9 of 29", 0.95)])
-def test_cheats_do_little_harm(name: str, accuracy: float) -> None:
-    row = scenario(name, accuracy, range(4))
-    assert holds(row), row
-    assert row["honest_excluded"] == 0
-
-
 def test_cheats_on_the_real_server_are_excluded_before_anything_is_applied(tmp_path: Path) -> None:
     """Six people who are always right and two who always say true: whoever gives out the questions, all verdicts are
     right once the two are excluded and others have answered.
@@ -73,11 +65,15 @@ def test_tables_are_written_between_their_marks(tmp_path: Path) -> None:
     assert "old" not in text
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("world", "accuracy"), [(name, a) for name, one in WORLDS.items() for a in one.overlap])
-@pytest.mark.parametrize("name", SCENARIOS)
+CASES = [(name, world, accuracy) for name in SCENARIOS for world, one in WORLDS.items() for accuracy in one.overlap]
+QUICK = {("random", "plain", 0.95), ("9 of 29", "plain", 0.95)}
+
+
+@pytest.mark.parametrize(
+    ("name", "world", "accuracy"),
+    [pytest.param(*case, marks=() if case in QUICK else pytest.mark.slow) for case in CASES],
+)
 def test_no_kind_of_cheat_does_much_harm(name: str, world: str, accuracy: float) -> None:
     """The thresholds were chosen in the plain world; the varied one, with other seeds, has never seen them."""
-    seeds = range(10) if world == "plain" else range(1000, 1010)
-    row: dict[str, Any] = scenario(name, accuracy, seeds, WORLDS[world])
+    row = scenario(name, accuracy, range(4) if world == "plain" else range(1000, 1010), WORLDS[world])
     assert holds(row), row

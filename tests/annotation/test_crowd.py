@@ -162,7 +162,7 @@ def test_withdrawal_erases_what_was_said_and_exports_count_it(db: Database, benc
 def test_a_participant_sees_their_data_and_withdraws(browser: Callable[..., Any], study: Any, db: Database) -> None:
     token, _ = study()
     who = browser().join(token)
-    question = who.api("next").json()["question"]
+    question = who.question()
     body = {"slot": question["slot"], "key": "0123456789abcdef", "fields": {"verdict": "false"}, "comment": "mine"}
     assert who.api("answer", body).status_code == 200
     found = who.get("/my-data").json()
@@ -189,7 +189,7 @@ def test_one_entry_per_worker_a_cap_and_codes(browser: Callable[..., Any], site:
     assert browser().get(path).status_code == 403
     first = _enter(browser(), path, "worker-one")
     for n in range(2):
-        question = first.api("next").json()["question"]
+        question = first.question()
         body = {"slot": question["slot"], "key": f"key-{n:08}", "fields": {"verdict": "false"}}
         reply = first.api("answer", body).json()
     assert reply["ending"] == url
@@ -229,11 +229,14 @@ def test_a_signed_id_comes_back_and_a_forged_one_does_not_enter(
     path = shared_address(site.db, bench)
     with site.db.read() as session:
         good = f"&sig={signature(study_named(session, 's'), 'signed')}"
-    first = _enter(browser(), path, "signed", good).api("next").json()["question"]
-    again = _enter(browser(), path, "signed", good).api("next").json()["question"]
+    first = _enter(browser(), path, "signed", good).question()
+    again = _enter(browser(), path, "signed", good).question()
     assert first["slot"] == again["slot"]
     for more in ("", "&sig=", "&sig=abc", good):
-        assert browser().get(f"{path}?PROLIFIC_PID=forged{more}").status_code == 403
+        stranger, address = browser(), f"{path}?PROLIFIC_PID=forged{more}"
+        assert (stranger.get(address).status_code, stranger.post(address).status_code) == (403, 403)
+    with site.db.read() as session:
+        assert len(session.scalars(select(Annotator)).all()) == 1
 
 
 def test_mturk_previews_are_turned_away(browser: Callable[..., Any], site: Site, bench: Benchmark) -> None:

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 from sqlalchemy import select, text
 
-from creperie.annotation import Address, Database, revoke, study_named
+from creperie.annotation import Address, Database, link_for, revoke, study_named
 from creperie.annotation.schema import Annotator, Answer, Slot
 from creperie.annotation.web.guard import MAX_BODY
 from creperie.annotation.web.pictures import encode
@@ -61,25 +61,29 @@ def test_a_badly_cut_link_gives_a_page_in_plain_words(browser: Browsers, study: 
     assert browser().get("/join/ab", accept="application/json").json()["detail"][0]["loc"] == ["path", "token"]
 
 
-def test_tokens_and_passwords_are_not_in_the_database(
-    browser: Browsers, study: Studies, db: Database, tmp_path: Path
-) -> None:
+def test_tokens_are_not_in_the_database(browser: Browsers, study: Studies, db: Database, tmp_path: Path) -> None:
     token, _ = study()
     who = browser().join(token)
     owner = browser().log_in()
-    cookies = [who.client.cookies["creperie_session"], owner.client.cookies["creperie_owner"]]
+    secrets = [
+        token,
+        who.client.cookies["creperie_session"],
+        owner.client.cookies["creperie_owner"],
+        link_for(db, "eve"),
+    ]
+    assert len(secrets[-1]) >= 43  # 256 bits
     with db.write() as session:
         session.execute(text("SELECT 1"))
     db.close()
     raw = b"".join(p.read_bytes() for p in tmp_path.glob("people.db*"))
-    for secret in [token, *cookies, "pancakes for all"]:
+    for secret in secrets:
         assert secret.encode() not in raw
 
 
 def test_a_revoked_invitation_ends_at_once(browser: Browsers, study: Studies, db: Database) -> None:
     token, _ = study()
     who = browser().join(token)
-    question = who.api("next").json()["question"]
+    question = who.question()
     with db.read() as session:
         pseudonym = session.scalars(select(Annotator.pseudonym).order_by(Annotator.id)).first()
     revoke(db, str(pseudonym), "s")
@@ -89,9 +93,6 @@ def test_a_revoked_invitation_ends_at_once(browser: Browsers, study: Studies, db
     assert browser().get(f"/join/{token}").status_code == 404
     with db.read() as session:
         assert session.scalars(select(Answer)).all() == []
-
-
-# -- owners and roles ------------------------------------------------------------------------------------------------
 
 
 # -- cookies, CSRF, origins ------------------------------------------------------------------------------------------
@@ -106,6 +107,7 @@ def test_cookies_are_closed_to_scripts_and_other_sites(
     set_by = [who.get(f"/join/{token}"), who.post(f"/join/{token}")]
     for reply in set_by:
         cookie = reply.headers["set-cookie"].lower()
+        assert (cookie.startswith("__host-creperie_"), "path=/;" in cookie, "domain" in cookie) == (secure, True, False)
         assert "httponly" in cookie
         assert "samesite=" in cookie
         assert "samesite=none" not in cookie
@@ -116,7 +118,7 @@ def test_cookies_are_closed_to_scripts_and_other_sites(
 def test_nothing_happens_without_the_csrf_token(browser: Browsers, study: Studies, db: Database) -> None:
     token, _ = study()
     who, owner = browser().join(token), browser().log_in()
-    question = who.api("next").json()["question"]
+    question = who.question()
     who.csrf = owner.csrf  # a token, but of another session
     for path, body in (
         ("answer", {"slot": question["slot"], "key": KEY, "fields": {"verdict": "false"}}),
@@ -133,18 +135,14 @@ def test_nothing_happens_without_the_csrf_token(browser: Browsers, study: Studie
         assert study_named(session, "s").state == "open"
 
 
-def test_requests_of_other_origins_and_hosts_are_refused(browser: Browsers, study: Studies) -> None:
-    token, _ = study()
-    who = browser().join(token)
+def test_requests_of_other_origins_and_hosts_are_refused(who: Any) -> None:
     for origin in ("https://evil.example", "null", "http://127.0.0.1.evil.example"):
         assert who.api("next", origin=origin).status_code == 403
     assert who.api("next", origin="http://127.0.0.1").status_code == 200
     assert who.api("next", host="evil.example").status_code == 400
 
 
-def test_every_answer_carries_a_strict_policy(browser: Browsers, study: Studies) -> None:
-    token, _ = study()
-    who = browser().join(token)
+def test_every_answer_carries_a_strict_policy(who: Any, browser: Browsers) -> None:
     for reply in (
         who.get("/work"),
         who.api("next"),
@@ -202,7 +200,7 @@ def test_neither_pages_nor_api_tell_the_truth(browser: Browsers, study: Studies,
 def test_tokens_change_hands_with_the_slot(browser: Browsers, study: Studies) -> None:
     first, second = study(overlap=1)
     a, b = browser().join(first), browser().join(second)
-    slot = a.api("next").json()["question"]["slot"]
+    slot = a.question()["slot"]
     assert a.get(f"/picture/{slot}/0").status_code == 200
     assert b.get(f"/picture/{slot}/0").status_code == 404
     assert browser().get(f"/picture/{slot}/0", accept="image/png").status_code == 401
@@ -215,7 +213,7 @@ def test_an_annotator_cannot_write_into_anothers_slot_or_a_done_one(
 ) -> None:
     first, second = study(overlap=1)
     a, b = browser().join(first), browser().join(second)
-    mine = a.api("next").json()["question"]
+    mine = a.question()
     for path in ("answer", "skip"):
         body = {"slot": mine["slot"], "key": KEY} | ({"fields": {"verdict": "true"}} if path == "answer" else {})
         assert b.api(path, body).json()["code"] == "slot"
@@ -229,7 +227,7 @@ def test_an_annotator_cannot_write_into_anothers_slot_or_a_done_one(
 def test_an_annotator_sees_nothing_of_others(browser: Browsers, study: Studies) -> None:
     first, second = study(overlap=2)
     a, b = browser().join(first), browser().join(second)
-    question = a.api("next").json()["question"]
+    question = a.question()
     body = {"slot": question["slot"], "key": KEY, "fields": {"verdict": "unsure"}, "comment": "MY SECRET REMARK"}
     assert a.api("answer", body).status_code == 200
     for reply in (b.get("/work"), b.api("next"), b.api("undo", {"key": "b-key-0001"})):
@@ -237,10 +235,8 @@ def test_an_annotator_sees_nothing_of_others(browser: Browsers, study: Studies) 
     assert b.api("undo", {"key": "b-key-0002"}).json()["code"] == "nothing"
 
 
-def test_pictures_lose_names_and_metadata(browser: Browsers, study: Studies, bench: Any) -> None:
-    token, _ = study()
-    who = browser().join(token)
-    slot = who.api("next").json()["question"]["slot"]
+def test_pictures_lose_names_and_metadata(who: Any, bench: Any) -> None:
+    slot = who.question()["slot"]
     reply = who.get(f"/picture/{slot}/0")
     assert reply.headers["content-type"] == "image/png"
     assert "filename" not in str(reply.headers)
@@ -274,10 +270,8 @@ def test_no_path_leads_out_of_the_static_files(browser: Browsers, study: Studies
 # -- what is sent ----------------------------------------------------------------------------------------------------
 
 
-def test_large_bodies_are_refused_whether_or_not_they_say_so(browser: Browsers, study: Studies, db: Database) -> None:
-    token, _ = study()
-    who = browser().join(token)
-    question = who.api("next").json()["question"]
+def test_large_bodies_are_refused_whether_or_not_they_say_so(who: Any, db: Database) -> None:
+    question = who.question()
     body = {"slot": question["slot"], "key": KEY, "fields": {"verdict": "false"}, "comment": "x" * MAX_BODY}
     assert who.api("answer", body).status_code == 413
 
@@ -296,7 +290,7 @@ def test_large_bodies_are_refused_whether_or_not_they_say_so(browser: Browsers, 
 def test_text_that_no_database_holds_is_refused(browser: Browsers, study: Studies) -> None:
     token, _ = study(task="positive-check", subsets=("triplet",))
     who = browser().join(token)
-    question = who.api("next").json()["question"]
+    question = who.question()
     raw = '{{"slot": "{}", "key": "{}", "fields": {{"verdict": "accept"}}, "comment": "a\\u0000b"}}'.format(
         question["slot"],
         KEY,

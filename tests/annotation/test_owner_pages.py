@@ -171,7 +171,7 @@ def test_what_people_write_is_text_on_every_page(browser: Callable[..., Any], st
     consent = pages[0].partition('name="consent" value="')[2].partition('"')[0]
     assert who.post(f"/join/{token}", {"consent": consent}).status_code == 303
     pages.append(who.get("/work").text)
-    question = who.api("next").json()["question"]
+    question = who.question()
     sent = {"slot": question["slot"], "key": "key-00000001", "fields": {"verdict": "true"}, "comment": evil}
     assert who.api("answer", sent).status_code == 200
     ana.post("/owner/studies/s/invitations", {"once": "b" * 32, "note": evil})
@@ -187,7 +187,7 @@ def test_what_people_write_is_text_on_every_page(browser: Callable[..., Any], st
 def test_a_study_that_is_over_says_so(browser: Callable[..., Any], study: Any, db: Database) -> None:
     token, other = study("s")
     who = browser().join(token)
-    question = who.api("next").json()["question"]
+    question = who.question()
     set_state(db, "s", "closed")
     assert "has been stopped" in who.get("/work").text
     late = {"slot": question["slot"], "key": "key-00000001", "fields": {"verdict": "true"}}
@@ -242,7 +242,7 @@ def test_undo_after_a_skip_brings_the_question_back_unless_somebody_has_it(
 ) -> None:
     tokens = study("s", people=2, overlap=1, subsets=("pair",))
     one, two = browser().join(tokens[0]), browser().join(tokens[1])
-    question = one.api("next").json()["question"]
+    question = one.question()
     one.api("skip", {"slot": question["slot"], "key": "skip-000001"})
     back = one.api("undo", {"key": "undo-000001"}).json()["question"]
     assert back["texts"] == question["texts"]

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from foils import foil_bench, foil_items
 from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import select
@@ -193,7 +194,6 @@ def test_majority_adjudication_and_splits(db: Database, bench: Benchmark) -> Non
     seen = seen_in(db, "s")
     assert (seen["disagreements"], seen["to_adjudicate"]) == (2, 1)
     done = apply_study(db, "s", bench)
-    assert done.bench is not None
     kept = {i.id: i.tags["people.foil-check"] for i in items_of(done.bench.only(["pair"]).table)}
     assert {"0", "1", "2"}.isdisjoint(kept)
     assert list(kept.values()) == ["confirmed"] * 13
@@ -213,7 +213,6 @@ def test_the_new_version_says_where_it_comes_from(db: Database, bench: Benchmark
     assert record["digest"] == step.args["export"] == written["export"]
     assert len(record["answers"]) == 96
     recomputed = apply_record(record, bench)  # from the file alone
-    assert recomputed.bench is not None
     assert recomputed.bench.hash == again.hash
     with pytest.raises(UsageError, match="made from a different version"):
         apply_study(db, "s", again)
@@ -225,7 +224,6 @@ def test_a_true_foil_among_several_goes_alone(db: Database, bench: Benchmark) ->
 
     run_study(db, bench, reply, task="foil-check", subsets=("several",))
     done = apply_study(db, "s", bench)
-    assert done.bench is not None
     before, after = bench.item("several", "0"), done.bench.item("several", "0")
     assert after.captions == before.captions[:2]
     assert after.captions[1].endswith(" ")  # captions are data
@@ -236,7 +234,6 @@ def test_a_true_foil_among_several_goes_alone(db: Database, bench: Benchmark) ->
 def test_undecided_items_stay_or_go_as_asked(db: Database, bench: Benchmark) -> None:
     run_study(db, bench, verdicts(i0=["true", "false"], i1=["unsure", "unsure"]), task="foil-check", subsets=("pair",))
     kept = apply_study(db, "s", bench)
-    assert kept.bench is not None
     assert kept.bench.item("pair", "0").tags["people.foil-check"] == "undecided"
     dropped = apply_study(db, "s", bench, ApplyPlan(undecided="drop"))
     assert dropped.document["removed"] == 2
@@ -252,15 +249,13 @@ def test_mended_captions_replace_the_second_positive(db: Database, bench: Benchm
 
     run_study(db, bench, reply, task="positive-check", subsets=("triplet",))
     done = apply_study(db, "s", bench)
-    assert done.bench is not None
     assert done.bench.item("triplet", "0").captions[1] == " a mended caption "
     assert done.bench.item("triplet", "2").tags["people.positive-check"] == "undecided"
     assert done.document["fates"] == {"not judged": 40, "corrected": 1, "removed": 1, "undecided": 1, "confirmed": 13}
 
 
 def test_experts_choose_one_of_three_foils_and_correct_the_second_positive(db: Database) -> None:
-    items = [Item(str(n), "spatial", (), ("p", "q", "x", "y", "z"), choice(2, 3)) for n in range(5)]
-    made = from_items("mined", items)
+    made = foil_bench([("p", "q", "x", "y", "z")] * 5, "mined", subset="spatial", true=2)
 
     def reply(who: str, ticket: Slot) -> dict[str, Any]:
         chosen = {"foil": "3", "verdict": "valid"}
@@ -271,7 +266,6 @@ def test_experts_choose_one_of_three_foils_and_correct_the_second_positive(db: D
 
     run_study(db, made, reply, task="triplet-check")
     done = apply_study(db, "s", made)
-    assert done.bench is not None
     assert done.bench.item("spatial", "0").captions == ("p", "q", "y")
     assert done.bench.item("spatial", "1").captions == ("p", "Q", "z")
     assert done.bench.item("spatial", "3").captions == ("p", "q", "x", "y", "z")  # two experts, two foils: adjudicate
@@ -288,8 +282,12 @@ def test_a_study_without_pictures_does_not_speak_of_them(task: str, db: Database
     """Instructions spoke of the picture five times, of a second caption and of words without gender, for items that
     had one true caption and no picture.
     """
-    items = [Item(str(n), "s", (), (f"a {n}", f"one {n}", f"no {n}"), choice(2, 1)) for n in range(9)]
-    study = store_study(db, "s", from_items("texts", items), StudyPlan(task, practice=2, with_image=False))
+    study = store_study(
+        db,
+        "s",
+        foil_bench([(f"a {n}", f"one {n}", f"no {n}") for n in range(9)], "texts", true=2),
+        StudyPlan(task, practice=2, with_image=False),
+    )
     with db.read() as session:
         payloads = list(session.scalars(select(Question.payload)))
     shown = [TASKS[task].show(one, range(TASKS[task].shuffled(one))) for one in payloads]
@@ -299,8 +297,9 @@ def test_a_study_without_pictures_does_not_speak_of_them(task: str, db: Database
 
 
 def test_instructions_name_only_what_the_items_have(db: Database) -> None:
-    items = [Item(str(n), "s", (), (f"a {n}", f"no {n}"), choice(1, 1)) for n in range(9)]
-    text = store_study(db, "s", from_items("texts", items), StudyPlan("triplet-check")).instructions
+    text = store_study(
+        db, "s", foil_bench([(f"a {n}", f"no {n}") for n in range(9)], "texts"), StudyPlan("triplet-check")
+    ).instructions
     assert [word for word in ("second", "gender", "several", "other way", "say the same") if word in text] == []
     assert text.startswith("You see captions. An item is sound when all of them make sense, and the caption")
 
@@ -380,7 +379,6 @@ def test_foils_of_two_sources_are_counted(db: Database, bench: Benchmark) -> Non
     rows = {r["evaluation"]: r for r in done.document["table"] if r["subset"] == "all"}
     assert rows["sense"] == {"subset": "all", "evaluation": "sense", "n": 16, "shapes": 10, "theirs": 6, "tie": 0}
     assert rows["grammar"]["tie"] == 16
-    assert done.bench is not None
     assert done.bench.item("pair", "0").tags["people.better-sense"] == "shapes"
 
 
@@ -413,8 +411,8 @@ def test_a_sample_of_pairs_has_as_many_of_every_kind() -> None:
         for s in ("swap", "negate")
         for k, true in enumerate(trues)
     ]
-    second = [Item(str(k), "add_obj", (), (true, f"other {k}"), choice(1, 1)) for k, true in enumerate(trues[:3])]
-    second += [Item(str(k), "swap_obj", (), (true, f"other {k}"), choice(1, 1)) for k, true in enumerate(trues)]
+    second = foil_items([(true, f"other {k}") for k, true in enumerate(trues[:3])], subset="add_obj")
+    second += foil_items([(true, f"other {k}") for k, true in enumerate(trues)], subset="swap_obj")
     plan = StudyPlan("better-foil", sample=10)
     asked = _drafts(TASKS["better-foil"], from_items("rules", first), from_items("model", second), plan)
     assert Counter(d.subset for d in asked) == {"swap": 7, "negate": 3}

@@ -14,10 +14,10 @@ from sqlalchemy import delete, event, func, select, update
 from tests.annotation.acting import begin, change_settings, desk_for, set_state, work
 from tests.annotation.conftest import Browser
 
-from creperie.annotation import Database, StudyPlan, invite, store_study
+from creperie.annotation import Database, StudyPlan, invite, store_study, study_named
 from creperie.annotation.answers import WorkError, answer, skip, undo
 from creperie.annotation.schema import ATTENTION, DONE, MAIN, PRACTICE, Annotator, Answer, Question, SchemaTable, Slot
-from creperie.annotation.state import StateError, study_named
+from creperie.annotation.state import StateError
 from creperie.annotation.tasks.form import AnswerError
 from creperie.annotation.view import StudyTerms, terms_of
 from creperie.bench import Benchmark
@@ -81,13 +81,10 @@ def test_two_annotators_at_once_never_hold_the_same_slot(
 def test_an_abandoned_slot_returns_and_the_late_answer_is_refused(db: Database, bench: Benchmark) -> None:
     late, next_one = begin(db, bench, overlap=1, lease=60.0)
     ticket = take(db, late, now=1000.0)
-    assert ticket is not None
     early = take(db, next_one, now=1059.0)
-    assert early is not None
     assert early.id != ticket.id
     reply(db, next_one, early, "k")
     taken = take(db, next_one, now=1061.0)
-    assert taken is not None
     assert taken.id == ticket.id
     assert taken.token != ticket.token
     with pytest.raises(WorkError, match="no longer yours"):
@@ -105,7 +102,6 @@ def test_a_late_answer_and_the_next_annotator_never_both_win(
     second = another()
     for n in range(6):
         ticket = take(db, late, now=1000.0)
-        assert ticket is not None
         answered, taken = _at_once(
             partial(_tries_to_answer, db, late, ticket, f"late-{n}"), partial(take, second, next_one, now=2000.0)
         )
@@ -208,15 +204,12 @@ def test_the_first_page_promises_what_is_left_for_the_person_who_reads_it(db: Da
 def test_undo_gives_the_slot_back_and_keeps_the_answer_on_record(db: Database, bench: Benchmark) -> None:
     who, _ = begin(db, bench)
     first = take(db, who)
-    assert first is not None
     reply(db, who, first, "1", "true")
     second = take(db, who)
     for _ in range(2):  # the second time it is the same request again
         with db.write() as session:
             undo(desk_for(session, who), "u")
     again = take(db, who)
-    assert again is not None
-    assert second is not None
     assert again.id == first.id != second.id
     reply(db, who, again, "2", "false")
     with db.read() as session:
@@ -227,21 +220,13 @@ def test_undo_gives_the_slot_back_and_keeps_the_answer_on_record(db: Database, b
         ("answer", "false"),
     ]
     back = take(db, who)
-    assert back is not None
     assert back.id == second.id
-
-
-def test_there_is_nothing_to_undo_at_the_start(db: Database, bench: Benchmark) -> None:
-    who, _ = begin(db, bench)
-    with pytest.raises(WorkError, match="no answer to take back"), db.write() as session:
-        undo(desk_for(session, who), "u")
 
 
 @both_databases
 def test_a_skipped_question_goes_to_somebody_else_only(db: Database, bench: Benchmark) -> None:
     who, other = begin(db, bench, overlap=1)
     ticket = take(db, who)
-    assert ticket is not None
     with db.write() as session:
         skip(desk_for(session, who), ticket.token or "", "s", "too small")
     seen = set()
@@ -251,7 +236,6 @@ def test_a_skipped_question_goes_to_somebody_else_only(db: Database, bench: Benc
     assert len(seen) == 15
     assert ticket.question.id not in seen
     theirs = take(db, other)
-    assert theirs is not None
     assert theirs.question.id == ticket.question.id
 
 
@@ -366,12 +350,10 @@ def test_an_answer_that_does_not_fit_is_refused_and_the_slot_stays(
 ) -> None:
     who, _ = begin(db, bench)
     ticket = take(db, who)
-    assert ticket is not None
     with pytest.raises(AnswerError), db.write() as session:
         answer(desk_for(session, who), ticket.token or "", "k", given, "")
     assert count(db) == 0
     same = take(db, who)
-    assert same is not None
     assert same.id == ticket.id
 
 
@@ -418,7 +400,6 @@ def test_one_request_from_eight_connections_at_once_is_stored_once(db: Database,
     (who,) = begin(db, bench, people=1, overlap=1)
     for n in range(6):
         ticket = take(db, who)
-        assert ticket is not None
         token, key, barrier = ticket.token or "", f"key-{n}", threading.Barrier(8)
 
         def send(_: int, token: str = token, key: str = key, barrier: threading.Barrier = barrier) -> Any:
@@ -439,7 +420,7 @@ def test_an_answer_and_the_next_question_take_a_dozen_statements(
     store_study(db, "s", bench.only(["pair"]), StudyPlan("foil-check", practice=0, overlap=2))
     page = browser()
     page.join(invite(db, "s", 3)[0].token)
-    question = page.api("next").json()["question"]
+    question = page.question()
     statements: list[str] = []
     event.listen(db.engine, "before_cursor_execute", lambda *call: statements.append(call[2]))
     for n in range(5):

@@ -107,16 +107,10 @@ def test_an_unknown_attacker_is_named_with_its_neighbour() -> None:
         make_attackers(["length-word"], AttackerModels())
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("lm-mean", "needs a language model; pass `lm="),
-        ("lm-sum", "needs a language model; pass `lm="),
-        ("plausibility", "needs a Vera checkpoint; pass `plausibility="),
-    ],
-)
-def test_attackers_that_need_a_model_say_so(name: str, said: str) -> None:
-    with pytest.raises(CreperieError, match=said):
+@pytest.mark.parametrize("name", ["lm-mean", "lm-sum", "tuned-lm", "plausibility"])
+def test_attackers_that_need_a_model_say_so(name: str) -> None:
+    missing = "a Vera checkpoint; pass `plausibility=" if name == "plausibility" else "a language model; pass `lm="
+    with pytest.raises(CreperieError, match=f"'{name}' needs {missing}"):
         make_attackers([name], AttackerModels())
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from foils import foil_bench
 
-from creperie.bench import Item, choice, from_items
 from creperie.core import CreperieError
 from creperie.models import TextScorer, load_model
 from creperie.scoring import score
@@ -35,7 +35,6 @@ def test_mistakes_are_said(uri: str, says: str) -> None:
 
 def test_a_blind_model_makes_a_run(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path))
-    items = [Item(str(i), "s", (), (f"a dog {i}", f"a very big dog {i}"), choice(1, 1)) for i in range(6)]
-    run = score(from_items("b", items), "blind:length", tasks=["blind"])
+    run = score(foil_bench([(f"a dog {i}", f"a very big dog {i}") for i in range(6)]), "blind:length", tasks=["blind"])
     assert [r.hits for r in run.evaluate() if r.subset == "all"] == [6]
     assert np.isfinite(run.scores("text")).all()

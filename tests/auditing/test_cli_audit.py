@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from foils import foil_bench
 
-from creperie.bench import Benchmark, Item, choice, from_items, save
+from creperie.bench import Benchmark, save
 
 Planted = Callable[..., Benchmark]
 
@@ -31,7 +32,7 @@ def leaky(tmp_path: Path, planted: Planted) -> str:
 
 @pytest.fixture
 def fair(tmp_path: Path, planted: Planted) -> str:
-    save(planted(lambda true, false, rng: (true, false), 1200), tmp_path / "fair")
+    save(planted(lambda true, false, rng: (true, false), 12), tmp_path / "fair")
     return str(tmp_path / "fair")
 
 
@@ -48,11 +49,6 @@ def test_json_contract_and_exit_code_of_a_leak(audit: Any, leaky: str) -> None:
     assert {"cue", "positives", "negatives", "example"} <= found["cues"]["planted"][0].keys()
     assert found["likeness"][0]["couples"]["P1-N"]["levenshtein"]["n"] == 60
     assert len(found["gaps"]["planted"]["length-words"]["histogram"]) == 20
-
-
-def test_a_clean_benchmark_exits_with_zero(audit: Any, fair: str) -> None:
-    code, out, _ = audit(fair, "--attackers", "length-words,surface", "--json")
-    assert (code, json.loads(out)["verdict"]) == (0, "clean")
 
 
 def test_text_names_the_cue(audit: Any, leaky: str) -> None:
@@ -133,8 +129,7 @@ def test_the_page_stands_alone_and_escapes(audit: Any, leaky: str, tmp_path: Pat
 
 def pair_bench(name: str, foils: list[str], folder: Path) -> str:
     sources = [f"A dog number {i} sleeps." for i in range(len(foils))]
-    items = [Item(str(i), "swap_obj", (f"{i}",), (s, f), choice(1, 1)) for i, (s, f) in enumerate(zip(sources, foils))]
-    save(from_items(name, items), folder / name)
+    save(foil_bench(zip(sources, foils), name, subset="swap_obj", images="{}"), folder / name)
     return str(folder / name)
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from foils import foil_bench
 from scipy import stats
 
-from creperie.auditing import audit
+from creperie.auditing import audit, cues
 from creperie.auditing.cues import MARK_NAMES
-from creperie.bench import Benchmark, Item, choice, from_items
 
 #: The attackers of the tour and the tutorials.
 BATTERY = ("length-words", "surface", "negation")
@@ -31,14 +31,14 @@ def fair(n: int, seed: int) -> list[tuple[str, str]]:
     return pairs
 
 
-def bench_of(pairs: list[tuple[str, str]]) -> Benchmark:
-    return from_items("b", [Item(str(i), "s", (f"{i}.jpg",), two, choice(1, 1)) for i, two in enumerate(pairs)])
+def named(pairs: list[tuple[str, str]]) -> list[cues.Cue]:
+    return [cue for cue, _ in audit(foil_bench(pairs, images="{}.jpg"), ["negation"]).cues["s"]]
 
 
 @pytest.mark.parametrize("names", [("surface",), BATTERY])
 def test_two_cues_of_opposite_sign_do_not_hide_each_other(names: tuple[str, ...]) -> None:
     """True captions end in " .", false ones in no period: one untidy mark each, and every item tied."""
-    found = audit(bench_of([(true[:-1] + " .", false[:-1]) for true, false in fair(600, 0)]), names)
+    found = audit(foil_bench([(true[:-1] + " .", false[:-1]) for true, false in fair(600, 0)]), names)
     assert (found.verdict, found.code) == ("leaks", 1)
     surface = next(r for r in found.rows if r.attacker == "surface")
     assert (surface.measure.accuracy, surface.measure.low > 0.99) == (1.0, True)
@@ -83,7 +83,7 @@ def test_a_planted_cue_is_named_by_the_verdict(cue: str) -> None:
         (strongest(cue, t) if false <= i < k else t, strongest(cue, f) if i < false else f)
         for i, (t, f) in enumerate(fair(ITEMS, 1))
     ]
-    found = audit(bench_of(pairs), BATTERY)
+    found = audit(foil_bench(pairs, images="{}.jpg"), BATTERY)
     listed = {c.text: c for c, _ in found.cues["s"]}
     planted = max(0.5 + (2 * false - k) / 2 / ITEMS, 0.55)
     assert found.verdict == "leaks"
@@ -104,7 +104,7 @@ def test_a_word_in_some_items_is_seen() -> None:
         word, other = ("there", "again") if rng.random() < 0.7 else ("again", "there")
         one = (f"{true[:-1]} {other}.", f"{false[:-1]} {word}.")
         pairs.append(one if rng.random() < 0.4 else (true, false))
-    found = audit(bench_of(pairs), BATTERY)
+    found = audit(foil_bench(pairs, images="{}.jpg"), BATTERY)
     assert found.verdict == "leaks"
     (row,) = found.judgements[0].through
     assert (row.attacker, row.choice) == (
@@ -118,7 +118,7 @@ def test_no_leak_and_no_contradiction_where_there_is_no_cue() -> None:
     """30 fair sets: at 5 % for all attackers and cues together, more than four alarms have a chance of 1 in 60."""
     alarms = 0
     for seed in range(30):
-        found = audit(bench_of(fair(150, 100 + seed)), BATTERY)
+        found = audit(foil_bench(fair(150, 100 + seed), images="{}.jpg"), BATTERY)
         alarms += found.verdict == "leaks"
         assert found.whole.bound >= max([c.accuracy for c, _ in found.cues["s"]], default=0.5)
     assert alarms <= 4
@@ -132,7 +132,7 @@ def test_what_the_table_lists_above_the_threshold_leaks() -> None:
             (f"{t[:-1]} now." if false <= i < 80 else t, f"{f[:-1]} now." if i < false else f)
             for i, (t, f) in enumerate(fair(200, 3))
         ]
-        found = audit(bench_of(pairs), ["negation"])
+        found = audit(foil_bench(pairs, images="{}.jpg"), ["negation"])
         listed = max([c.accuracy for c, _ in found.cues["s"]], default=0.5)
         assert (found.verdict == "leaks") >= (listed > found.threshold)
         assert listed <= found.whole.bound
@@ -142,7 +142,7 @@ def test_what_the_table_lists_above_the_threshold_leaks() -> None:
 
 def test_a_tolerated_cue_is_listed_and_bounds_the_verdict() -> None:
     pairs = [(t, f"{f[:-1]} now." if i % 12 == 0 else f) for i, (t, f) in enumerate(fair(2000, 4))]
-    found = audit(bench_of(pairs), ["negation"])
+    found = audit(foil_bench(pairs, images="{}.jpg"), ["negation"])
     cue = found.cues["s"][0][0]
     assert (cue.text, found.verdict) == ("now", "clean")
     assert max(c.accuracy for c, _ in found.cues["s"]) == cue.accuracy == pytest.approx(0.5 + 167 / 4000)
@@ -152,10 +152,26 @@ def test_a_tolerated_cue_is_listed_and_bounds_the_verdict() -> None:
 def test_cues_to_test_are_chosen_without_the_roles() -> None:
     """Exchanging all roles leaves the same cues with the same p-values."""
     pairs = [(t, f"{f[:-1]} now." if i % 3 == 0 else f) for i, (t, f) in enumerate(fair(200, 5))]
-    there, back = (
-        [c for c, _ in audit(bench_of(p), ["negation"]).cues["s"]] for p in (pairs, [(f, t) for t, f in pairs])
-    )
+    there, back = named(pairs), named([(f, t) for t, f in pairs])
     assert [(c.text, c.p, c.accuracy, c.positives) for c in there] == [
         (c.text, c.p, c.accuracy, c.negatives) for c in back
     ]
     assert there
+
+
+def test_cues_do_not_depend_on_how_many_pairs_are_cut_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pairs = [(f"a dog sees {i % 7} cats by house {i}", f"no dog, sees {i} cats") for i in range(60)]
+    plain = named(pairs)
+    assert {"no", "a"} <= {c.text for c in plain}
+    monkeypatch.setattr(cues, "PIECE", 7)
+    assert named(pairs) == plain
+
+
+def test_the_example_is_a_pair_that_the_cue_tells() -> None:
+    """Also where the first pair that shows the cue shows it in the other role."""
+    captions = [("a", "one"), *[("one", "a")] * 40]
+    found = {c.text: c for c in named([(f"{a} {i}", f"{b} {i}") for i, (a, b) in enumerate(captions)])}
+    assert (found["one"].positives, found["one"].negatives, found["one"].example) == (40, 1, 1)
+    assert (found["a"].positives, found["a"].negatives, found["a"].example) == (1, 40, 1)

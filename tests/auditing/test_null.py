@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from foils import foil_bench
 
 from creperie.auditing import Pairs, calibrated, measure_attacker, null_spreads, pairs_of
 from creperie.auditing.learned import Learner
@@ -34,8 +35,11 @@ def test_learned_answers_vary_more_than_coins() -> None:
 
 def test_unlike_pairs_vary_like_coins() -> None:
     """Where no two pairs have anything in common nothing is learned, and there is nothing to widen."""
-    items = [Item(str(i), "s", (str(i),), (chr(0x4E00 + i), chr(0x5E00 + i)), ((True, False),)) for i in range(80)]
-    assert null_spreads(pairs_of(from_items("m", items)))[0] == 1.0 < null_spreads(swaps(80, 0))[0]
+    assert (
+        null_spreads(pairs_of(foil_bench([(chr(0x4E00 + i), chr(0x5E00 + i)) for i in range(80)], "m", images="{}")))[0]
+        == 1.0
+        < null_spreads(swaps(80, 0))[0]
+    )
 
 
 def test_the_null_widens_interval_and_test() -> None:

@@ -240,7 +240,6 @@ def test_the_headline_is_never_weaker_than_its_best_member() -> None:
     bench = from_items("b", null(200, 0))
     strong, weak = figures(bench, np.where(np.arange(200) % 50, 1.0, -1.0)), figures(bench, np.tile([1.0, -1.0], 100))
     found = judged(200, row("length-words", strong), row("ensemble", weak))
-    assert found.headline is not None
     assert found.headline.attacker == "length-words"
     assert "(98.0 % [" in replace(found, verdict="clean").text
     assert "by length-words)" in replace(found, verdict="clean").text
@@ -276,9 +275,6 @@ def test_the_spread_of_an_attacker_widens_its_interval_and_its_test() -> None:
     plain, wide = (measure_attacker(replace(answers, spreads=np.full(400, s))) for s in (1.0, 1.5))
     assert (wide.high - wide.low) / (plain.high - plain.low) == pytest.approx(1.5, rel=0.02)
     assert wide.p > plain.p + 0.1
-    looked = measure_attacker(answers, looks=2)
-    assert (looked.p, looked.accuracy) == (pytest.approx(min(1, 2 * plain.p)), plain.accuracy)
-    assert looked.low < plain.low < plain.high < looked.high
 
 
 @pytest.mark.parametrize(

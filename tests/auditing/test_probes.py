@@ -40,6 +40,11 @@ def bench() -> Benchmark:
     return from_items("six", [Item(str(i), "s", (), (c, "not that"), match) for i, c in enumerate(CAPTIONS)])
 
 
+def listener(heard: list[str]) -> Callable[[str], float]:
+    """A habit that keeps what it is asked about."""
+    return lambda text: float(heard.append(text) or 0)  # type: ignore[func-returns-value]
+
+
 class Habit:
     """A blind model with one habit."""
 
@@ -164,13 +169,8 @@ def test_a_generative_model_captions_images_as_the_library_does(tmp_path: Path) 
 
 def test_shuffles_are_the_same_for_the_same_seed(bench: Benchmark) -> None:
     seen: list[str] = []
-
-    def watch(text: str) -> float:
-        seen.append(text)
-        return 0.0
-
     for n, seed in enumerate((0, 0, 1)):
-        probe_order(bench, [Habit(f"watch-{n}", watch)], seed=seed)  # type: ignore[list-item]
+        probe_order(bench, [Habit(f"watch-{n}", listener(seen))], seed=seed)  # type: ignore[list-item]
     first, again, other = np.array_split(np.array(seen, object), 3)
     assert sorted(first) == sorted(again)
     assert sorted(first) != sorted(other)
@@ -196,14 +196,9 @@ def test_three_cases(bench: Benchmark, habit: Callable[[str], float], hits: dict
 def test_fluent_captions_come_from_elsewhere(bench: Benchmark, tmp_path: Path) -> None:
     """As in the paper, whose fluent captions are another dataset's."""
     (tmp_path / "others.txt").write_text("A ship sails away.\nTwo planes land at night.\nA king rules.\n")
-    heard: set[str] = set()
-
-    def listen(text: str) -> float:
-        heard.add(text)
-        return 0.0
-
-    probe_cases(bench, [Habit("listen", listen)], others=str(tmp_path / "others.txt"))  # type: ignore[list-item]
-    assert {"A ship sails away.", "Two planes land at night."} & heard
+    heard: list[str] = []
+    probe_cases(bench, [Habit("listen", listener(heard))], others=str(tmp_path / "others.txt"))  # type: ignore[list-item]
+    assert {"A ship sails away.", "Two planes land at night."} & {*heard}
 
 
 def test_the_first_case_shuffles_as_the_paper_shows(tmp_path: Path) -> None:
@@ -219,12 +214,7 @@ def test_the_first_case_shuffles_as_the_paper_shows(tmp_path: Path) -> None:
 
     def shuffled(**how: Any) -> list[str]:
         heard: list[str] = []
-
-        def listen(text: str) -> float:
-            heard.append(text)
-            return 0.0
-
-        probe_cases(one, [Habit(f"listen {how}", listen)], others=str(tmp_path / "others.txt"), **how)  # type: ignore[list-item]
+        probe_cases(one, [Habit(f"listen {how}", listener(heard))], others=str(tmp_path / "others.txt"), **how)  # type: ignore[list-item]
         return [text for text in heard if sorted(text.split()) == sorted(words) and text != caption]
 
     within = shuffled()

@@ -8,6 +8,7 @@ from zlib import crc32
 
 import numpy as np
 import pytest
+from foils import foil_bench
 from scipy import stats
 
 from creperie.auditing import (
@@ -32,7 +33,7 @@ from creperie.auditing.attackers import scored
 from creperie.auditing.model_attackers import Ensemble
 from creperie.auditing.run import Attack
 from creperie.auditing.sampling import FEW, drawn, sample_for
-from creperie.bench import Benchmark, Item, choice, concatenate, from_items
+from creperie.bench import Benchmark, concatenate
 from creperie.core import CreperieError, silent
 
 Planted = Callable[..., Benchmark]
@@ -207,7 +208,7 @@ def test_an_installed_model_is_loaded_when_it_is_asked_and_a_named_one_at_once(
 def test_slow_attackers_see_repaired_captions_only_where_something_depends_on_them(ending: str, again: bool) -> None:
     """Where a longer foil stays after repair, the subset's fix is known; where a stray mark goes, it is not."""
     pairs = [(f"A dog number {k} runs.", f"A cat number {k} runs{ending}.") for k in range(120)]
-    bench = from_items("b", [Item(str(k), "s", (f"{k}.png",), two, choice(1, 1), {}) for k, two in enumerate(pairs)])
+    bench = foil_bench(pairs, images="{}.png")
     seen: list[str] = []
 
     def score(texts: Sequence[str]) -> np.ndarray:
@@ -228,7 +229,7 @@ def test_slow_attackers_see_repaired_captions_only_where_something_depends_on_th
 def test_the_fix_of_every_leak_is_that_of_its_own_share_of_kept_items() -> None:
     """SADE's lm-mean had "structural" (less than a tenth would be left), of a cue of length, beside its 80.0 % kept."""
     pairs = [(f"A dog number {k} runs.", f"A cat number {k} runs over there.") for k in range(120)]
-    bench = from_items("b", [Item(str(k), "s", (f"{k}.png",), two, choice(1, 1), {}) for k, two in enumerate(pairs)])
+    bench = foil_bench(pairs, images="{}.png")
 
     def score(texts: Sequence[str]) -> np.ndarray:  # right in 84 of 120, so that 72 of 120 items can be balanced
         return np.array([float(("dog" in text) == (int(text.split()[3]) < 84)) for text in texts])

@@ -8,6 +8,7 @@ from zlib import crc32
 
 import numpy as np
 import pytest
+from foils import foil_items
 
 from creperie.auditing import (
     AttackerModels,
@@ -18,7 +19,7 @@ from creperie.auditing import (
     audit_page,
     symmetry_of,
 )
-from creperie.bench import PAIRED, Item, choice, from_items
+from creperie.bench import PAIRED, Item, from_items
 from creperie.core import CreperieError
 from creperie.refining import RefinePlan, refine
 from creperie.refining.pair import ItemSurplus, surplus_of_item, symmetric_part
@@ -28,7 +29,7 @@ TWIN = Item("t", "twins", ("1.jpg", "2.jpg"), ("a dog on grass", "a dog on snow"
 
 def rows(*asks, subset="halves"):
     """One image per item: a true and a false caption."""
-    return [Item(str(n), subset, (f"{n}.jpg",), ask, choice(1, 1)) for n, ask in enumerate(asks)]
+    return foil_items(asks, subset=subset, images="{}.jpg")
 
 
 def test_a_two_image_item_is_balanced_in_itself():
@@ -80,9 +81,9 @@ def test_one_way_pairs_are_seen() -> None:
 
 
 def test_the_audit_says_it():
-    items = [Item(str(k), "twins", (f"{k}a", f"{k}b"), (f"a {k} dog", f"one {k} cat"), PAIRED) for k in range(30)]
-    found = audit(from_items("b", items), ["length-words", "learned"])
-    assert found.whole.verdict == "clean"
+    items = [Item(str(k), "twins", (f"{k}a", f"{k}b"), (f"a {k} dog", f"one {k} cat"), PAIRED) for k in range(60)]
+    found = audit(from_items("b", items), ["length-words", "surface", "learned", "learned-linear", "learned-boosted"])
+    assert (found.whole.verdict, found.whole.measured.balanced) == ("clean", 60)
     assert "balanced by design" in found.whole.text
     assert {r.measure.accuracy for r in found.rows} == {0.5}
     told = audit_document(found)["symmetry"]

@@ -17,16 +17,16 @@ from creperie.auditing import (
     advice_on,
     audit,
     calibrated,
+    cell_name,
     judge,
     measure_attacker,
     pairs_of,
     repaired,
     unjudged,
 )
-from creperie.auditing.document import cell_name
 from creperie.auditing.measure import smallest_detectable
 from creperie.auditing.registry import several_learned
-from creperie.bench import PAIRED, Benchmark, Item, choice, concatenate, from_items, save
+from creperie.bench import Benchmark, Item, choice, concatenate, from_items, save
 from creperie.core import CreperieError, silent
 from creperie.metrics import holm, wilson
 
@@ -91,6 +91,7 @@ def test_clean_means_that_every_attacker_is_shown_to_stay_below_the_threshold(pl
     assert large.text.startswith("clean against length, style, negation, similarity, single cues: at most 5")
     assert max(r.measure.high for r in large.rows) == pytest.approx(large.whole.bound)
     assert large.whole.bound < 0.55
+    assert large.cues["planted"] == []
     assert "would be found in 4 of 5 cases" in large.whole.power
     assert small.whole.measured.detectable > smallest_detectable(120, 1) + 0.01  # learned answers vary more than coins
 
@@ -100,7 +101,6 @@ def test_what_all_attackers_reach_together_is_the_headline(planted: Planted) -> 
     """And a model that a family stands for is named."""
     found = audit(planted(often_longer, 120), ["length-words", "learned-linear", "ensemble"])
     row = found.whole.headline
-    assert row is not None
     assert row.measure.accuracy == max(r.measure.accuracy for r in found.rows if r.subset == "all")
     reached = " ".join(f"{100 * x:.1f}" for x in (row.measure.accuracy, row.measure.low, row.measure.high))
     who = "all attackers together" if row.attacker == "ensemble" else row.attacker
@@ -209,24 +209,12 @@ def test_hidden_words_are_named_as_cues(planted: Planted) -> None:
     assert found.cues["planted"][0][1].negative.startswith("One ")
 
 
-def test_no_cue_is_named_where_there_is_none(planted: Planted) -> None:
-    assert audit(planted(clean), ("length-words",)).cues["planted"] == []
-
-
 def test_unsolvable_items_are_named(planted: Planted) -> None:
     same = [Item("twin", "planted", ("t.jpg",), ("A dog.", "A dog."), choice(1, 1))]
     found = audit(concatenate("with twins", [planted(clean, 2000), from_items("t", same)]), QUICK)
     assert found.verdict == "unsolvable"
     assert found.whole.measured.unsolvable == ("twin",)
     assert "1 unsolvable (a true caption is also a false one: twin)" in found.whole.text
-
-
-def test_two_image_items_are_balanced_by_design() -> None:
-    items = [Item(str(i), "w", (f"{i}a", f"{i}b"), (f"a dog {i}", f"A big dog {i}."), PAIRED) for i in range(40)]
-    found = audit(from_items("two", items), QUICK)
-    assert (found.verdict, found.whole.measured.balanced) == ("clean", 40)
-    assert "balanced by design" in found.whole.text
-    assert {row.measure.accuracy for row in found.rows} == {0.5}
 
 
 def test_a_leaking_subset_makes_the_whole_leak(planted: Planted) -> None:
@@ -287,10 +275,9 @@ def test_repair_changes_captions_only(planted: Planted) -> None:
     assert mended.provenance[-1].op == "repair"
 
 
-def test_the_same_seed_gives_the_same_audit_and_every_test_is_corrected(planted: Planted) -> None:
+def test_the_same_seed_gives_the_same_audit(planted: Planted) -> None:
     first, second = (audit(planted(untidy, 60), QUICK, models=AttackerModels(seed=5)) for _ in range(2))
     assert (first.rows, first.examples) == (second.rows, second.examples)
-    assert all(row.p_holm >= row.measure.p for row in first.rows)
 
 
 def test_a_benchmark_without_pairs_is_refused() -> None:
@@ -317,20 +304,13 @@ def test_the_python_api_takes_specs_and_plain_names(planted: Planted, tmp_path: 
 def test_too_few_items_say_where_and_never_ask_for_fewer_than_there_are() -> None:
     """Four of five would be a leak, were they more; the upper limit alone says nothing about when that is sure."""
     items = [
-        Item(
-            f"{name}{i}",
-            name,
-            (f"{name}{i}.jpg",),
-            (f"a {'very ' * true}big dog {i}", f"a {'very ' * false}big dog {i}"),
-            ((True, False),),
-        )
+        Item(f"{name}{i}", name, (f"{name}{i}.jpg",), (f"a dog {i}", f"a big dog {i}")[:: 1 - 2 * longer], choice(1, 1))
         for name, n in (("few", 5), ("more", 40))
         for i in range(n)
-        for true, false in [(i == 0, i > 0) if name == "few" else (i % 2, (i + 1) % 2)]
+        for longer in [i == 0 if name == "few" else i % 2]
     ]
     found = audit(from_items("two", items), ["length-words"])
     few = next(j for j in found.judgements if j.subset == "few")
-    assert few.strongest is not None
     assert (few.measured.items, few.strongest.measure.accuracy, few.verdict) == (5, 0.8, "not shown")
     assert few.needed == 11  # of 10.67 by Wilson: 1.96² × 0.25 / 0.3²
     assert "length-words may reach 96.4 % on few" in found.text

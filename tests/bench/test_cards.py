@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
+from foils import foil_items
 from PIL import Image
 
 from creperie.bench import (
@@ -137,7 +138,7 @@ def test_the_datasheet_answers_from_provenance(tmp_path: Path) -> None:
     )
     save(replace(bench(Info()), provenance=(), skipped=()), tmp_path / "none")
     judged = [replace(i, tags={"people.foil-check": "confirmed"} if i.id == "1" else {}) for i in bench()]
-    more = [Item(str(n), "more", (), ("a", "b"), ((True, False),)) for n in range(9)]
+    more = foil_items([("a", "b")] * 9, subset="more")
     whole = from_items("judged", [*judged, *more], provenance=steps)
     drawn = whole.filter([i < 12 for i in range(13)], why="4 demonstrations per subset").head(7)
     save(drawn.only("swap", "pairs | two"), tmp_path / "all")

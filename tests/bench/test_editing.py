@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from foils import foil_bench
 
 from creperie.bench import Benchmark, Edit, Item, choice, edit, from_items
 from creperie.core import UnknownNameError, UsageError
@@ -56,8 +57,9 @@ def test_nothing_to_change_is_no_step(bench: Benchmark) -> None:
 
 
 def test_items_with_findings_can_be_dropped() -> None:
-    rows = [Item(str(i), "s", (), ("a", "a" if i == 3 else f"b{i}"), choice(1, 1)) for i in range(5)]
-    kept = edit(from_items("b", rows), Edit(without=["positive-equals-negative"]))
+    kept = edit(
+        foil_bench([("a", "a" if i == 3 else f"b{i}") for i in range(5)]), Edit(without=["positive-equals-negative"])
+    )
     assert [item.id for item in kept] == ["0", "1", "2", "4"]
     with pytest.raises(UnknownNameError, match="did you mean 'duplicate-item'"):
         edit(kept, Edit(without=["duplicate-items"]))

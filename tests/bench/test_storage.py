@@ -263,48 +263,6 @@ def test_manifests_with_wrong_parts(folder: Path, change: dict[str, Any], messag
     assert_one_line(caught.value, folder)
 
 
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["op", "id", "title", "x"]), inner, max_size=3)
-    ),
-    max_leaves=6,
-)
-manifest_keys = st.sampled_from(["creperie", "name", "hash", "items", "images", "info", "provenance", "skipped"])
-
-
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(manifest_keys, json_values)
-def test_no_manifest_crashes(folder: Path, key: str, value: Any) -> None:
-    original = (folder / "creperie.json").read_bytes()
-    try:
-        change_manifest(folder, **{key: value})
-        loaded = load_folder(folder)
-        assert len(list(loaded)) == 50
-        save(loaded, folder.parent / "again", force=True)
-    except DataError as e:
-        assert_one_line(e, folder)
-    finally:
-        (folder / "creperie.json").write_bytes(original)
-
-
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.integers(0, 10**6), st.binary(min_size=1, max_size=40))
-def test_no_damaged_parquet_crashes(folder: Path, place: int, junk: bytes) -> None:
-    file = data_file(folder)
-    original = file.read_bytes()
-    data = bytearray(original)
-    start = place % len(data)
-    data[start : start + len(junk)] = junk
-    try:
-        file.write_bytes(data)
-        list(load_folder(folder))
-    except DataError as e:
-        assert_one_line(e, folder)
-    finally:
-        file.write_bytes(original)
-
-
 def test_a_folder_that_is_no_benchmark(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"creperie\.json"):
         load_folder(tmp_path)

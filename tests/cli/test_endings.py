@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from foils import foil_bench
 from sources import ROOT, nodes
 
-from creperie.bench import Item, from_items, save
+from creperie.bench import save
 from creperie.cli import app
 from creperie.models import registry
 
@@ -22,8 +23,7 @@ from creperie.models import registry
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
-    items = [Item(str(i), "s", (), (f"a dog {i} → café", f"a cat {i} ✓"), ((True, False),)) for i in range(30)]
-    save(from_items("mine", items), tmp_path / "mine")
+    save(foil_bench([(f"a dog {i} → café", f"a cat {i} ✓") for i in range(30)], "mine"), tmp_path / "mine")
     return tmp_path / "mine"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import os
 import re
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import click
 import pytest
+from foils import foil_bench
 
 from creperie.cli.app import cli
 
@@ -114,7 +114,6 @@ def user_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (place / "runs").mkdir()
     for name, (bench, model) in todo.items():
         run = score(bench, model.replace("hf:", f"hf:{place}/"), device="cpu", out=place / "found")
-        assert run.path is not None
         run.path.rename(place / "runs" / name)
     shutil.copytree(place, fresh(place))
     return place
@@ -180,7 +179,6 @@ def test_every_page_is_in_the_site() -> None:
 def test_the_pieces_of_the_extending_page_work() -> None:
     pytest.importorskip("spacy")
     from creperie.auditing import audit
-    from creperie.bench import Item, from_items
     from creperie.making import Captions, MakerOptions, SourceCaption
     from creperie.making.run import preview
 
@@ -195,7 +193,7 @@ def test_the_pieces_of_the_extending_page_work() -> None:
     found = preview(maker["build"]("colours", MakerOptions(), captions), captions)  # type: ignore[operator]
     assert [item.captions for item in found.items] == [("A red ball lies here.", "A blue ball lies here.")]
     assert found.report["skipped"] == {"no colour": 1}
-    bench = from_items("b", [Item(str(i), "s", (), (f"aeiou {i}", f"bcdfg {i}"), ((True, False),)) for i in range(400)])
+    bench = foil_bench([(f"aeiou {i}", f"bcdfg {i}") for i in range(400)])
     assert "through cues: “aeiou” (100.0 %" in audit(bench, ("length-words",)).text  # length alone sees nothing
 
 
@@ -352,11 +350,8 @@ def test_the_build_finds_broken_links_and_pages_that_collide(tmp_path: Path) -> 
     pytest.importorskip("mkdocs")
     from mkdocs.structure.files import File, Files
 
-    spec = importlib.util.spec_from_file_location("hooks", ROOT / "docs" / "hooks.py")
-    assert spec is not None
-    assert spec.loader is not None
-    hooks = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(hooks)
+    from docs import hooks
+
     (tmp_path / "a.html").write_text('<a href="b.html#here"> <a href="b.html#gone"> <img src="c.png"> <a href="#top">')
     (tmp_path / "b.html").write_text('<p id="here"> <a href="https://example.org/x#y"> <a href="a.html?v=1">')
     assert list(hooks.broken_links(tmp_path)) == ["a.html: b.html#gone", "a.html: c.png", "a.html: #top"]

@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import shlex
 import shutil
 import subprocess
 from pathlib import Path
-from types import ModuleType
 
+import hatch_build
 import pytest
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-@pytest.fixture(scope="module")
-def hook() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_links_and_images_are_absolute_and_lead_to_files(hook: ModuleType) -> None:
+def test_links_and_images_are_absolute_and_lead_to_files() -> None:
     place = "https://example.org/me/creperie"
-    made = hook.index_readme(TEXT, place, "v1")
+    made = hatch_build.index_readme(TEXT, place, "v1")
     found = re.findall(r"(!?)\[[^\]]*\]\(([^)\s]+)\)", made)
     assert len(found) == len(re.findall(r"\]\([^)\s]+\)", TEXT)) > 20
     for image, link in found:
@@ -38,15 +27,21 @@ def test_links_and_images_are_absolute_and_lead_to_files(hook: ModuleType) -> No
             assert (ROOT / path.partition("#")[0]).exists(), path
         else:
             assert link.startswith("https://")
-    assert set(hook.index_urls(place, "v1")) == {"Homepage", "Documentation", "Repository", "Issues", "Changelog"}
+    assert set(hatch_build.index_urls(place, "v1")) == {
+        "Homepage",
+        "Documentation",
+        "Repository",
+        "Issues",
+        "Changelog",
+    }
 
 
-def test_without_a_repository_nothing_is_broken(hook: ModuleType) -> None:
-    made = hook.index_readme(TEXT, "", "v1")
+def test_without_a_repository_nothing_is_broken() -> None:
+    made = hatch_build.index_readme(TEXT, "", "v1")
     assert "](docs/" not in made
     assert "![" not in made
     assert "## Evaluate a model" in made
-    assert hook.index_urls("", "v1") == {}
+    assert hatch_build.index_urls("", "v1") == {}
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="needs make")

@@ -9,8 +9,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from foils import foil_bench
 
-from creperie.bench import Item, from_items, save
+from creperie.bench import save
 from creperie.scoring import score
 
 Start = Callable[..., "subprocess.Popen[str]"]
@@ -55,8 +56,7 @@ def test_a_place_that_cannot_be_written_is_told(creperie: Start, small_disk: Pat
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
-    items = [Item(str(i), "s", (), (f"{i} dogs", f"{i} cats and dogs"), ((True, False),)) for i in range(30)]
-    save(from_items("small", items), tmp_path / "small")
+    save(foil_bench([(f"{i} dogs", f"{i} cats and dogs") for i in range(30)], "small"), tmp_path / "small")
     return tmp_path / "small"
 
 

@@ -16,8 +16,9 @@ import fault_scorers as scorers
 import pyarrow as pa
 import pytest
 from fault_stages import Shout
+from foils import foil_bench
 
-from creperie.bench import Benchmark, Item, from_items
+from creperie.bench import Benchmark
 from creperie.core import DataError
 from creperie.engine import Engine, Held, Local, choose_engine, gather
 from creperie.engine.pieces import WorkerLostError
@@ -53,8 +54,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 def bench(tmp_path: Path) -> Benchmark:
     """Captions that no other test has: what workers have scored is kept."""
     texts = [f"{tmp_path.name} {i:04d}" for i in range(600)]
-    items = [Item(str(i), "s", (), (f"{t} dogs", f"{t} cats"), ((True, False),)) for i, t in enumerate(texts)]
-    return from_items("small", items)
+    return foil_bench([(f"{t} dogs", f"{t} cats") for t in texts], "small")
 
 
 @pytest.fixture(autouse=True)

@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from foils import foil_bench
 from loopback import Request, serving
 
-from creperie.bench import Benchmark, Item, from_items, save
+from creperie.bench import Benchmark, save
 from creperie.core import ModelError
 from creperie.making import validate
 
@@ -57,8 +58,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 
 @pytest.fixture
 def bench() -> Benchmark:
-    items = [Item(str(i), "s", (), (f"{i} dogs", f"{i} cats"), ((True, False),)) for i in range(6)]
-    return from_items("small", items)
+    return foil_bench([(f"{i} dogs", f"{i} cats") for i in range(6)], "small")
 
 
 def test_a_hanging_server_is_told_and_gone_on_with(server: Server, bench: Benchmark, tmp_path: Path) -> None:

@@ -23,8 +23,9 @@ from typing import Any
 import fault_makers as makers
 import fault_scorers as scorers
 import pytest
+from foils import foil_bench
 
-from creperie.bench import Item, from_items, save
+from creperie.bench import save
 from creperie.cli.app import main
 from creperie.core.checksums import CHECKSUMS
 from creperie.recipes.kitchen import PASSING, TIME
@@ -102,8 +103,7 @@ WRITING = {name: STAGES[name] for name in ("score", "refine", "cook")} | {
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """1,200 different captions: several batches for every stage."""
     folder = tmp_path_factory.mktemp("bench") / "small"
-    items = [Item(str(i), "s", (), (f"{i:04d} dogs", f"{i:04d} cats"), ((True, False),)) for i in range(600)]
-    save(from_items("small", items), folder)
+    save(foil_bench([(f"{i:04d} dogs", f"{i:04d} cats") for i in range(600)], "small"), folder)
     return folder
 
 

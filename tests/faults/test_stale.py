@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from foils import foil_items
 from loopback import Request, serving
 from PIL import Image
 
@@ -66,7 +67,7 @@ def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def bench_of(pictures: Path, captions: Sequence[str] = ("a dog", "a cat", "two birds", "a cup")) -> Benchmark:
-    items = [Item(str(k), "a", (f"{k}.png",), (text, f"no {text}"), choice(1, 1)) for k, text in enumerate(captions)]
+    items = foil_items([(text, f"no {text}") for text in captions], subset="a", images="{}.png")
     return from_items("mine", items, images=open_store(str(pictures)))
 
 
@@ -284,7 +285,7 @@ def test_audit_takes_no_results_of_other_captions_options_or_weights(tmp_path: P
     from creperie.testing.tiny import tiny_sentence_encoder
 
     tiny_sentence_encoder(tmp_path / "st")
-    items = [Item(str(k), "a", (), (f"a dog {k}", f"a dog {k} ran"), choice(1, 1)) for k in range(30)]
+    items = foil_items([(f"a dog {k}", f"a dog {k} ran") for k in range(30)], subset="a")
     save(from_items("mine", items), tmp_path / "mine")
     first, stored = atlas(command, tmp_path)
     assert stored == 1

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from creperie.bench import Benchmark
-from creperie.bench.formats import find_format, read_format
+from creperie.bench import Benchmark, find_format, read_format
 
 
 def content(name: str, data: bytes) -> Any:

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from creperie.bench import Benchmark
-from creperie.bench.formats import find_format, read_format
+from creperie.bench import Benchmark, find_format, read_format
 from creperie.core import CreperieError
 
 Load = Callable[[str, str, str | bytes], Benchmark]

@@ -14,8 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from creperie.bench import Benchmark
-from creperie.bench.formats import find_format, list_formats, read_format
+from creperie.bench import Benchmark, find_format, list_formats, read_format
 from creperie.core import CreperieError
 
 #: Ten examples of each format are hundreds of each reader, which formats share.

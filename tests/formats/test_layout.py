@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from creperie.bench import Benchmark, Item, choice, from_items
-from creperie.bench.formats import find_format, read_format, write_format
+from creperie.bench import Benchmark, Item, choice, find_format, from_items, read_format, write_format
 from creperie.core import CreperieError
 
 Load = Callable[[str, str, str | bytes], Benchmark]

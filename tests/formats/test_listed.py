@@ -12,8 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from creperie.bench import catalog_entries, find_entry, load, open_image
-from creperie.bench.formats import find_format, write_format
+from creperie.bench import catalog_entries, find_entry, find_format, load, open_image, write_format
 from creperie.bench.formats.listed import FORMATS
 from creperie.core import CreperieError
 

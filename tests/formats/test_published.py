@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from creperie.bench import Benchmark, load_folder, save
-from creperie.bench.formats import find_format, read_format, write_format
+from creperie.bench import Benchmark, find_format, load_folder, read_format, save, write_format
 from creperie.core import CreperieError
 
 

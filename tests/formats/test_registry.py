@@ -13,8 +13,19 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from creperie.bench import NO_IMAGES, Item, choice, from_items, load, open_image
-from creperie.bench.formats import Format, find_format, list_formats, read_format, write_format
+from creperie.bench import (
+    NO_IMAGES,
+    Format,
+    Item,
+    choice,
+    find_format,
+    from_items,
+    list_formats,
+    load,
+    open_image,
+    read_format,
+    write_format,
+)
 from creperie.core import CreperieError, UnknownNameError, packaged_toml
 
 ONE = '{"0": {"filename": "a.png", "caption": "b", "negative_caption": "c"}}'

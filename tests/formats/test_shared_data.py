@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from creperie.bench import load_folder, save
-from creperie.bench.formats import find_format, read_format, write_format
+from creperie.bench import find_format, load_folder, read_format, save, write_format
 
 Content = Callable[[str, bytes], Any]
 

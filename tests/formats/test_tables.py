@@ -15,9 +15,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from creperie.bench import PAIRED, Benchmark, Item, Roles, choice, from_items, kind_of_file, read_table
+from creperie.bench import (
+    PAIRED,
+    Benchmark,
+    Item,
+    Roles,
+    choice,
+    find_format,
+    from_items,
+    kind_of_file,
+    read_format,
+    read_table,
+    write_format,
+)
 from creperie.bench.formats import columns as columns_module
-from creperie.bench.formats import find_format, read_format, write_format
 from creperie.core import CreperieError
 
 MANY = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))

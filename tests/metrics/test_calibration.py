@@ -2,23 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
 from typing import Any
 
 import pytest
-
-FILE = Path(__file__).resolve().parents[2] / "research" / "calibration.py"
-
-
-@pytest.fixture(scope="module")
-def grid() -> Any:
-    spec = importlib.util.spec_from_file_location("calibration", FILE)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+from research.calibration import measured
 
 
 @pytest.mark.slow
@@ -39,8 +26,8 @@ def grid() -> Any:
     ],
     ids=lambda cell: cell["kind"],
 )
-def test_intervals_hold_the_truth(grid: Any, cell: dict[str, Any]) -> None:
+def test_intervals_hold_the_truth(cell: dict[str, Any]) -> None:
     """93 to 99 %, give or take three standard errors of 400 draws."""
-    found = grid.measured((cell, 400))
+    found = measured((cell, 400))
     assert found["coverage"] >= 0.897
     assert found["none"] < 0.1

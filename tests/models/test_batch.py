@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from foils import foil_items
 from loopback import Request, serving
 from PIL import Image
 
-from creperie.bench import Item, choice, from_items, open_store
+from creperie.bench import from_items, open_store
 from creperie.models import Prompt, load_model
 from creperie.scoring import score
 
@@ -178,7 +179,7 @@ def test_all_questions_of_a_run_go_together(
     monkeypatch.setattr("creperie.scoring.passes.IMAGES", 1)
     for n in range(3):
         Image.new("RGB", (4, 4), (n, 0, 0)).save(tmp_path / f"{n}.png")
-    items = [Item(str(n), "s", (f"{n}.png",), ("a", "b"), choice(1, 1), {}) for n in range(3)]
+    items = foil_items([("a", "b")] * 3, images="{}.png")
     server = BatchServer()
     with serving(server.answer) as url:
         bench = from_items("b", items, images=open_store(tmp_path))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cookbook import recipe_of
 from loopback import Request, serving
 
 import creperie
@@ -285,7 +286,7 @@ def test_plans_count_subsets_limits_and_distinct_captions(tmp_path: Path, releas
 @pytest.mark.parametrize("name", list_recipes())
 @pytest.mark.parametrize("profile", ["small", "paper"])
 def test_no_plan_has_a_question_mark(name: str, profile: str, tmp_path: Path) -> None:
-    lines = plan_recipe(read_recipe(find_recipe(name), profile), tmp_path / "out")
+    lines = plan_recipe(recipe_of(name, profile), tmp_path / "out")
     for line in lines:
         assert line.expected.items is not None, line.stage.name
         assert line.expected.seconds is not None, line.stage.name
@@ -296,7 +297,7 @@ def test_no_plan_has_a_question_mark(name: str, profile: str, tmp_path: Path) ->
 
 def test_plans_have_the_published_numbers(tmp_path: Path) -> None:
     def planned(name: str) -> dict[str, Expected]:
-        lines = plan_recipe(read_recipe(find_recipe(name), "paper"), tmp_path / "out")
+        lines = plan_recipe(recipe_of(name, "paper"), tmp_path / "out")
         return {line.stage.name: line.expected for line in lines}
 
     sugar = planned("sugarcrepe")
@@ -489,7 +490,7 @@ def test_the_paper_profile_with_a_model_behind_a_server(tmp_path: Path, validato
         **{f"{name}.skip": True for name in ("tune", "tune-xlm", "tune-flava")},
         **{f"{name}.skip": True for name in ("score-sugarcrepe", "score-sugarcrepe-gaussian")},
     }
-    recipe = read_recipe(find_recipe("sugarcrepe-pp"), "paper", changes)
+    recipe = recipe_of("sugarcrepe-pp", "paper", changes)
     served = {s.name: s for s in cook(recipe, tmp_path / "out")}
     assert served["make"].summary["calls"] == 6  # each of three captions is written once and looked at once
     made = list(load(served["make"].place))

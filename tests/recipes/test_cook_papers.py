@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cookbook import recipe_of, stages_of
 
 from creperie.auditing import symmetry_of
 from creperie.bench import load
 from creperie.core import CreperieError
 from creperie.lang import CONTRADICTED, default_parser, linkgrammar, open_wordnet, truth
 from creperie.models import TextScorer, load_model
-from creperie.recipes import StageResult, directions, find_recipe, read_recipe, verify_runs
+from creperie.recipes import StageResult, directions, verify_runs
 from creperie.recipes.kitchen import output_digest
 from creperie.recipes.kitchen import run_stages as cook
 from creperie.recipes.making import with_false_foils
@@ -51,7 +52,7 @@ def cooked(name: str, tmp_path: Path, *, anew: str = "", **changes: Any) -> dict
     """Return the stages of a recipe, cooked. Cooked again it has nothing to do; the stage `anew`, made once more from
     the same inputs, gives the same. A whole run is repeated in another test.
     """
-    recipe = read_recipe(find_recipe(name), "small", {k.replace("__", "."): v for k, v in changes.items()})
+    recipe = recipe_of(name, "small", {k.replace("__", "."): v for k, v in changes.items()})
     served = {s.name: s for s in cook(recipe, tmp_path / name)}
     again = cook(recipe, tmp_path / name)
     assert {s.state for s in again} <= {"unchanged", "skipped"}
@@ -267,10 +268,10 @@ needs_released = pytest.mark.skipif(
 
 def cook_part(name: str, stages: set[str], out: Path, **changes: Any) -> dict[str, StageResult]:
     """Cook some stages of a local profile and pass over all others."""
-    others = {f"{s.name}.skip": True for s in read_recipe(find_recipe(name), "local", data=DATA).stages}
+    others = {f"{s.name}.skip": True for s in recipe_of(name, "local", data=DATA).stages}
     chosen = {k: v for k, v in others.items() if k.removesuffix(".skip") not in stages}
     changes = {k.replace("__", "."): v for k, v in changes.items()}
-    return {s.name: s for s in cook(read_recipe(find_recipe(name), "local", chosen | changes, DATA), out)}
+    return {s.name: s for s in cook(recipe_of(name, "local", chosen | changes, DATA), out)}
 
 
 @needs_released
@@ -287,7 +288,7 @@ def test_local_captions_score_above_their_shuffles(tmp_path: Path) -> None:
 @needs_released
 def test_local_grammaticality_falls_on_broken_sentences(makers: None) -> None:
     """GRUEN's stand-in of Hit or Be Hit's local profile: true captions of Flickr8k against their shuffles."""
-    stages = {s.name: s.options for s in read_recipe(find_recipe("hit-or-be-hit"), "local", data=DATA).stages}
+    stages = {name: s.options for name, s in stages_of("hit-or-be-hit", "local", data=DATA).items()}
     captions = [item.captions[0] for item in itertools.islice(load(f"flickr8k:{DATA}/flickr8k"), 6)]
     shuffled = [" ".join(sorted(text.split(), key=len)) for text in captions]
     model = load_model(stages["stats"]["grammar"])

@@ -10,16 +10,17 @@ from typing import Any
 
 import pytest
 import yaml
+from cookbook import recipe_of, stages_of
 from hypothesis import given
 from hypothesis import strategies as st
 
 from creperie.core import CreperieError, DataError
 from creperie.models import KINDS, parse_uri
-from creperie.recipes import check_plan, find_recipe, list_recipes, plan_recipe, read_recipe
+from creperie.recipes import check_plan, list_recipes, plan_recipe, read_recipe
 from creperie.recipes.recipe import BY_SCRIPTS, PROFILES, RecipeStage, parse_changes
 from creperie.recipes.steps import STEPS, work_of
 from creperie.recipes.yaml_lines import read_marked
-from creperie.reporting.tables import published_table
+from creperie.reporting import published_table
 from creperie.statistics import find_analysis_preset
 
 PAPERS = ("sugarcrepe", "sugarcrepe-pp", "visla", "sade", "hit-or-be-hit")
@@ -89,7 +90,7 @@ def test_mistakes_are_answered_with_their_line(text: str, tmp_path: Path) -> Non
 )
 def test_changes_are_checked_like_the_file(changes: tuple[str, ...], says: str) -> None:
     with pytest.raises(CreperieError) as caught:
-        read_recipe(find_recipe("visla"), "small", parse_changes(changes))
+        recipe_of("visla", "small", parse_changes(changes))
     assert says in str(caught.value)
 
 
@@ -97,7 +98,7 @@ def test_changes_overrule_the_file() -> None:
     changes = parse_changes(
         ("refine.bins=7", "score.models=blind:length, blind:surface", "people.skip=", "captions.seed=3")
     )
-    recipe = read_recipe(find_recipe("sugarcrepe"), "small", changes)
+    recipe = recipe_of("sugarcrepe", "small", changes)
     options = {s.name: s.options for s in recipe.stages}
     assert options["refine"]["bins"] == 7
     assert options["score"]["models"] == ["blind:length", "blind:surface"]
@@ -151,9 +152,9 @@ def models_of(stage: RecipeStage) -> list[str]:
 def test_every_recipe_reads_in_every_profile(name: str, profile: str) -> None:
     if name == "twins" and profile == "local":
         with pytest.raises(CreperieError, match="no profile `local`"):
-            read_recipe(find_recipe(name), profile)
+            recipe_of(name, profile)
         return
-    recipe = read_recipe(find_recipe(name), profile, data="released")
+    recipe = recipe_of(name, profile, data="released")
     assert recipe.name == name
     done = {word for s in recipe.stages for word in (s.name, s.does)}
     for wanted in ("captions", "make", "validate", "people", "audit", *(() if name == "twins" else ("score", "table"))):
@@ -174,8 +175,8 @@ def test_the_local_profile_reads_released_files_and_trains_on_photographs() -> N
     """Nothing of the built-in world, no random weights; without a folder the recipe says what it needs."""
     for name in PAPERS:
         with pytest.raises(CreperieError, match="--data DIR"):
-            read_recipe(find_recipe(name), "local")
-        cooked = [s for s in read_recipe(find_recipe(name), "local", data="/released").stages if not s.skip]
+            recipe_of(name, "local")
+        cooked = [s for s in recipe_of(name, "local", data="/released").stages if not s.skip]
         assert not {"world", "tiny"} & {s.does for s in cooked}
         assert [s for s in cooked if str(s.options.get("source", "")).partition(":")[2].startswith("/released/")]
 
@@ -184,7 +185,7 @@ def test_table_5_and_19_have_the_stages_that_their_columns_need() -> None:
     """SugarCrepe's Table 5: people and the released NegCLIP on ARO+CREPE; SugarCrepe++'s Table 19: SugarCrepe."""
 
     def stages(name: str, profile: str) -> dict[str, RecipeStage]:
-        return {s.name: s for s in read_recipe(find_recipe(name), profile, data="/d").stages}
+        return stages_of(name, profile, data="/d")
 
     paper, small = stages("sugarcrepe", "paper"), stages("sugarcrepe", "small")
     assert any("negclip.pth" in uri for uri in paper["score-rebuild"].options["models"])
@@ -216,7 +217,7 @@ def test_stages_take_their_options_from_where_these_are_declared() -> None:
 
 def test_released_checkpoints_fill_the_rows_that_no_hub_has() -> None:
     """SugarCrepe++'s Tables 4, 6 and 15 had CLIP alone."""
-    models = {s.name: s.options for s in read_recipe(find_recipe("sugarcrepe++"), "paper").stages}["score"]["models"]
+    models = stages_of("sugarcrepe++", "paper")["score"].options["models"]
     for number, named in (("4", {"CLIP", "NegCLIP", "CyCLIP"}), ("6", {"CLIP", "NegCLIP"}), ("15", {"NegCLIP"})):
         rows = {row.model for row in published_table(f"sugarcrepe++/{number}").rows if set(row.uris) & set(models)}
         assert named <= rows
@@ -227,7 +228,7 @@ def test_the_procedures_of_the_papers_are_in_their_profiles() -> None:
 
     def stages(name: str, profile: str = "paper", **changes: str) -> dict[str, RecipeStage]:
         given = {key.replace("__", "."): value for key, value in changes.items()}
-        return {s.name: s for s in read_recipe(find_recipe(name), profile, given, "/d").stages}
+        return stages_of(name, profile, given, "/d")
 
     plus = stages("sugarcrepe++", tune__objective="negclip")  # it was an unknown option
     assert plus["tune"].options["objective"] == "negclip"
@@ -265,7 +266,7 @@ PUBLISHED = r"\b(COCO|Flickr30k|ARO|CREPE|VL-CheckList|Winoground|SWiG|Conceptua
 @pytest.mark.parametrize("name", PAPERS)
 def test_progress_of_a_small_run_names_no_set_and_nobody_it_does_not_have(name: str) -> None:
     """Lines such as "Winoground, kept whole" and "experts choose" stood for 40 drawn items and for one script."""
-    stages = {s.name: s for s in read_recipe(find_recipe(name), "small").stages if not s.skip}
+    stages = {s.name: s for s in recipe_of(name, "small").stages if not s.skip}
     for stage in stages.values():
         said = re.sub(r"as in [^;(]*|\(?[^(]* in the paper\)?|in the manner of ARO and CREPE", "", stage.about)
         assert not re.search(PUBLISHED, said.replace(BY_SCRIPTS, "")), stage.about
@@ -278,24 +279,24 @@ def test_progress_of_a_small_run_names_no_set_and_nobody_it_does_not_have(name: 
 def test_the_parts_of_visla_and_of_hit_or_be_hit_are_what_their_columns_say() -> None:
     """VISLA, section 3.2: the spatial negative is a contradictory arrangement of the same things; exchanged agents were
     in that column. The two sources of Hit or Be Hit were one world with two seeds."""
-    options = {s.name: s.options for s in read_recipe(find_recipe("visla")).stages}
+    options = {name: s.options for name, s in stages_of("visla").items()}
     assert options["pictured"]["kinds"] == ["replace_obj", "replace_att", "spatial"]
     assert options["pictured"]["rename"] == {"replace_*": "generic", "spatial*": "spatial"}
     assert options["generic"]["kinds"] == ["replace_obj", "replace_att"]
-    stages = {s.name: s.options for s in read_recipe(find_recipe("hit-or-be-hit")).stages}
+    stages = {name: s.options for name, s in stages_of("hit-or-be-hit").items()}
     assert stages["captions"]["split"] != stages["captions-swig"]["split"]  # other things and combinations
 
 
 def test_captions_are_compared_with_a_second_one_where_no_real_model_describes_images() -> None:
     """SADE's small BERTScore took text from random weights as its reference."""
     for profile in ("small", "local"):
-        stages = {s.name: s for s in read_recipe(find_recipe("sade"), profile, data="/d").stages}
+        stages = stages_of("sade", profile, data="/d")
         assert stages["shuffles"].options["references"]
         assert stages["shuffles"].sources[0] == "twice"
 
 
 def test_published_parameters_are_in_the_paper_profile() -> None:
-    options = {s.name: s.options for s in read_recipe(find_recipe("sugarcrepe"), "paper").stages}
+    options = {name: s.options for name, s in stages_of("sugarcrepe", "paper").items()}
     assert options["captions"]["expect"] == 25_000
     assert len(options["make"]["makers"]) == 7
     assert (options["refine"]["method"], options["refine"]["bins"]) == ("grid", 50)
@@ -304,15 +305,15 @@ def test_published_parameters_are_in_the_paper_profile() -> None:
     for stage, model in (("trainings", "ViT-B-32-quickgelu/openai"), ("trainings-scratch", "RN50/random")):
         names = ("model", "epochs", "batch", "warmup", "lr")
         assert [options[stage][name] for name in names] == [f"open_clip:{model}", 30, 256, 1000, 1e-4]
-    sade = {s.name: s.options for s in read_recipe(find_recipe("sade"), "paper").stages}
+    sade = {name: s.options for name, s in stages_of("sade", "paper").items()}
     assert (sade["captions"]["limit"], sade["captions-flickr"]["limit"]) == (2500, 500)
-    hit = {s.name: s.options for s in read_recipe(find_recipe("hit-or-be-hit"), "paper").stages}
+    hit = {name: s.options for name, s in stages_of("hit-or-be-hit", "paper").items()}
     assert hit["captions"]["limit"] == 2_000_000
 
 
 def test_models_inside_a_models_name_are_checked_too(tmp_path: Path) -> None:
     """GRUEN is two models."""
-    lines = plan_recipe(read_recipe(find_recipe("hit-or-be-hit"), "paper"), tmp_path)
+    lines = plan_recipe(recipe_of("hit-or-be-hit", "paper"), tmp_path)
     lacks = [short.message for short in check_plan(lines, tmp_path) if short.stage == "stats"]
     for name in ("lm:google-bert/bert-base-cased", "hf:textattack/bert-base-uncased-CoLA"):
         assert any(message.startswith(name) for message in lacks), lacks
@@ -320,7 +321,7 @@ def test_models_inside_a_models_name_are_checked_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("way", ["tune", "tune-xlm", "tune-flava"])
 def test_tuning_is_done_in_all_three_ways_and_comes_into_the_table(way: str) -> None:
-    stages = {s.name: s for s in read_recipe(find_recipe("sugarcrepe++"), "paper").stages}
+    stages = stages_of("sugarcrepe++", "paper")
     assert stages[way].options["ways"] == ["frozen", "full", "lora"]
     assert way in stages["table-tuned"].sources
 
@@ -329,7 +330,7 @@ def test_tuning_is_done_in_all_three_ways_and_comes_into_the_table(way: str) -> 
 def test_a_cook_that_does_not_fit_on_the_disk_is_told_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, short: bool
 ) -> None:
-    lines = plan_recipe(read_recipe(find_recipe("sugarcrepe"), "paper"), tmp_path / "out")
+    lines = plan_recipe(recipe_of("sugarcrepe", "paper"), tmp_path / "out")
     free = 10**10 if short else 10**13
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=free))
     told = [s.message for s in check_plan(lines, tmp_path / "out") if s.kind == "disk"]
@@ -341,7 +342,7 @@ def test_recipes_are_found_by_path_too() -> None:
     file = root / "recipes" / "sugarcrepe.yaml"
     if not file.exists():
         pytest.skip("not in a checkout")
-    assert [s.name for s in read_recipe(file).stages] == [s.name for s in read_recipe(find_recipe("sugarcrepe")).stages]
+    assert [s.name for s in read_recipe(file).stages] == [s.name for s in recipe_of("sugarcrepe").stages]
 
 
 def test_every_step_has_a_function_and_says_what_it_is() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,13 @@ pytest.importorskip("sklearn", reason="the learned attackers need scikit-learn")
 
 @pytest.mark.slow
 def test_the_demo_shows_biased_foils_falling_and_honest_ones_standing(
-    tmp_path: Path, command: Any, own_cache: None
+    tmp_path: Path, command: Any, own_cache: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from creperie.training import presets
+
+    # what the small CLIP learns is not looked at here, but in tests/training/test_study.py
+    short = presets.changed_preset(presets.PRESETS["demo"], steps=20, arm_steps=4, pairs=200, items=20)
+    monkeypatch.setitem(presets.PRESETS, "demo", replace(short, name="demo", scenes=100))
     code, out, _ = command("demo", "--items", "80", "--out", tmp_path / "demo", "--json")
     assert code == 0
     told = json.loads(out)

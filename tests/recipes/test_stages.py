@@ -11,6 +11,8 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from cookbook import recipe_of, stages_of
+from foils import foil_bench, foil_items
 from PIL import Image
 
 from creperie.bench import Item, from_items, load, open_store, save
@@ -21,9 +23,9 @@ from creperie.making import MakerOptions, build_maker, captions_of, written_prom
 from creperie.models import find_prompt
 from creperie.recipes import (
     CookOptions,
+    PaperPart,
     chosen_recipe,
     directions,
-    find_recipe,
     paper_status,
     plan_recipe,
     read_recipe,
@@ -37,7 +39,7 @@ from creperie.recipes.judging import decided, runs_in
 from creperie.recipes.kitchen import processor_seconds, run_stages
 from creperie.recipes.making import one_image_folder, run_make
 from creperie.recipes.people import PEOPLE, _fields, run_people
-from creperie.recipes.status import AgreedCell, PaperPart
+from creperie.recipes.status import AgreedCell
 from creperie.recipes.steps import STEPS, StageJob, work_of
 from creperie.recipes.tabling import write_results
 from creperie.recipes.training import one_thread, run_train, run_trainings, run_tune
@@ -47,7 +49,7 @@ from creperie.world import World, make_world
 
 def test_a_validator_is_planned_with_every_pair_that_it_is_asked_about(tmp_path: Path) -> None:
     """SugarCrepe++: 4,757 triples, two questions each; a plan that counts items halves them."""
-    recipe = read_recipe(find_recipe("sugarcrepe++"), "paper")
+    recipe = recipe_of("sugarcrepe++", "paper")
     lines = {line.stage.name: line for line in plan_recipe(recipe, tmp_path)}
     assert (lines["validate"].expected.items, lines["validate"].expected.calls) == (4757, 2 * 4757)
 
@@ -118,7 +120,7 @@ def test_a_rating_is_drawn_branch_by_branch(tmp_path: Path, monkeypatch: pytest.
     """SADE's Table 1: 50 of every branch before and 50 after, not 700 of the whole; by the seed alone."""
     from creperie.recipes import people
 
-    assert {s.name: s.options for s in read_recipe(find_recipe("sade"), "paper").stages}["people"]["per_subset"] == 50
+    assert stages_of("sade", "paper")["people"].options["per_subset"] == 50
     sizes = {"rare": 4, "common": 60}
     benches = []
     for name in ("before", "after"):
@@ -142,14 +144,14 @@ def test_a_rating_is_drawn_branch_by_branch(tmp_path: Path, monkeypatch: pytest.
 
 def test_granularity_is_compared_on_the_same_items(tmp_path: Path) -> None:
     """SADE's Table 3: the plain references of the items that survived enrichment and people, not of all."""
-    items = [Item(str(i), "comprehensive", (), (f"a {i}", f"b {i}"), ((True, False),)) for i in range(5)]
+    items = foil_items([(f"a {i}", f"b {i}") for i in range(5)], subset="comprehensive")
     save(from_items("all", items), tmp_path / "all")
     save(from_items("enriched", items[1:3]), tmp_path / "some")
     work_of("paired")(
         StageJob("plain", "r", {"name": ""}, (str(tmp_path / "all"), str(tmp_path / "some")), tmp_path / "o", tmp_path)
     )
     assert [item.id for item in load(str(tmp_path / "o"))] == ["1", "2"]
-    stages = {s.name: s for s in read_recipe(find_recipe("sade"), "paper").stages}
+    stages = stages_of("sade", "paper")
     assert stages["score-plain"].sources[0] == "plain"
     assert stages["plain"].sources == ("comprehensive", stages["score-granularity"].sources[0])
 
@@ -164,7 +166,6 @@ def test_released_answers_give_the_printed_cells_of_gpt_4v(tmp_path: Path) -> No
         answers={"gpt-4v": json.loads((tmp_path / "o" / "answers.json").read_text(encoding="utf-8"))}
     )
     (row,) = fill_table(published_table("sugarcrepe/6"), rows=fact_rows("sugarcrepe/6", found)).ours
-    assert row.row is not None
     assert row.row.model == "GPT-4V"
     printed = {name: float(cell) for name, cell in row.row.cells.items() if cell}
     assert len(printed) == 8
@@ -354,10 +355,9 @@ def test_the_ledger_says_what_was_computed_by_what(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     (folder / "01-table").mkdir(parents=True)
     write_json(folder / "recipe.json", {"recipe": "sugarcrepe", "profile": "local", "stages": ["01-table"]})
-    items = [Item(str(i), "swap_obj", (), ("a", "b"), ((True, False),)) for i in range(245)]
     answers = {"model": "GPT-4V", "values": {"swap_obj": 83.13, "add_obj": 91.0}}
     found = RecipeFindings(
-        benches={"released": from_items("sugarcrepe", items)},
+        benches={"released": foil_bench([("a", "b")] * 245, "sugarcrepe", subset="swap_obj")},
         answers={"gpt-4v": {**answers, "n": {"swap_obj": 246, "add_obj": 2062}}},
     )
     keys = ("sugarcrepe/2", "sugarcrepe/6")
@@ -559,13 +559,13 @@ def test_a_tiny_language_model_walks_the_stages_that_write_foils(tmp_path: Path)
     tokenizer.save_pretrained(tmp_path / "lm")
     save(from_items("few", [Item("1", "s", (), ("A dog chases a cat.",), ((True,),))]), tmp_path / "few")
     own = ("few-captions", "written", "audit-written", "score-written")
-    stages = read_recipe(find_recipe("sugarcrepe"), "local", data=tmp_path).stages
+    stages = recipe_of("sugarcrepe", "local", data=tmp_path).stages
     (written,) = [s.options for s in stages if s.name == "written"]
     assert {maker.partition("-")[0] for maker in written["makers"]} == {"llm:replace", "llm:swap", "llm:add"}
     assert written["model"].startswith("lm:pkg:")
     changes: dict[str, Any] = {f"{s.name}.skip": True for s in stages if s.name not in own}
     changes |= {"written.model": f"lm:{tmp_path / 'lm'}", "written.makers": ["llm:swap-object"]}
-    recipe = read_recipe(find_recipe("sugarcrepe"), "local", changes, tmp_path)
+    recipe = recipe_of("sugarcrepe", "local", changes, tmp_path)
     served = {s.name: s for s in run_stages(recipe, tmp_path / "out", use={"few-captions": str(tmp_path / "few")})}
     assert (served["written"].state, served["written"].why) == ("cooked", "it made no items; left out")
     assert served["written"].summary["calls"] > 0

@@ -11,19 +11,21 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from cookbook import recipe_of, stages_of
+from foils import foil_bench, foil_items
 
 from creperie.bench import Item, ProvenanceStep, choice, from_items, load, save
 from creperie.cli.cook import _numbers_of
 from creperie.core import read_json, write_json
 from creperie.lang import CONTRADICTED, truth, words
-from creperie.recipes import StageResult, directions, find_recipe, list_recipes, read_recipe, run_digest
+from creperie.recipes import StageResult, directions, list_recipes, read_recipe, run_digest
 from creperie.recipes.judging import run_audit
 from creperie.recipes.kitchen import run_stages
 from creperie.recipes.making import run_make, with_false_foils
 from creperie.recipes.people import _same_parts, run_people
 from creperie.recipes.steps import STEPS, StageJob
 from creperie.recipes.tabling import run_table
-from creperie.reporting.tables import fill_table, published_table
+from creperie.reporting import fill_table, published_table
 from creperie.reporting.tables.filled import _said_of, _said_of_sets
 from creperie.reporting.tables.measure import MeasuredCell
 from creperie.world import Scene, Thing, image_key
@@ -81,14 +83,14 @@ def test_additions_of_the_small_profile_leave_the_caption_as_it_is(tmp_path: Pat
         bags = [[w for w in words(caption) if w not in ("a", "an", "and")] for caption in item.captions]
         assert len(bags[1]) > len(bags[0])
         assert all(bags[1].count(word) >= bags[0].count(word) for word in bags[0])
-    recipe = read_recipe(find_recipe("sugarcrepe"), "small")
+    recipe = recipe_of("sugarcrepe", "small")
     assert next(s for s in recipe.stages if s.name == "captions").options["caption"] == "base"
 
 
 @pytest.mark.parametrize("name", ["sugarcrepe", "sade"])
 def test_a_student_in_place_of_clip_is_trained_without_foils(name: str) -> None:
     """Table 5 measures what foils in training add; SADE's figures 1, 3 and 4 are about CLIP's blindness to order."""
-    student = next(s for s in read_recipe(find_recipe(name), "small").stages if s.name == "student")
+    student = next(s for s in recipe_of(name, "small").stages if s.name == "student")
     assert (student.options["objective"], student.options["negatives"]) == ("clip", [])
     assert "trained without foils" in student.about
 
@@ -96,7 +98,7 @@ def test_a_student_in_place_of_clip_is_trained_without_foils(name: str) -> None:
 def test_what_stands_in_for_aro_is_of_other_scenes_and_unfiltered() -> None:
     """Its 82 items were the swap items of SugarCrepe's own stand-in, and foils that make no sense were left out."""
     for name, aro, make in (("sugarcrepe", "aro-relations", "rules"), ("sade", "aro", "content")):
-        stages = {stage.name: stage for stage in read_recipe(find_recipe(name), "small").stages}
+        stages = stages_of(name, "small")
         assert "swap-absurd" in stages[aro].options["rename"]
         assert (stages[aro].options["plausible"], stages[aro].options["matched"]) == ("no", False)
         if name == "sugarcrepe":
@@ -105,7 +107,7 @@ def test_what_stands_in_for_aro_is_of_other_scenes_and_unfiltered() -> None:
 
 def test_only_the_foils_differ_between_the_two_trainings_of_hit_or_be_hit() -> None:
     """'The same without foils' had two thirds of the steps."""
-    stages = {stage.name: stage for stage in read_recipe(find_recipe("hit-or-be-hit"), "small").stages}
+    stages = stages_of("hit-or-be-hit", "small")
     foiled, plain = (stages[name].options for name in ("student", "plain"))
     different = {name for name in foiled if foiled[name] != plain[name]}
     assert different == {"objective", "negatives"}
@@ -125,8 +127,7 @@ def test_items_left_out_as_their_foils_were_true_are_in_the_provenance(tmp_path:
 
 
 def test_an_audit_in_a_recipe_is_told_in_the_cards_of_what_it_audited(tmp_path: Path) -> None:
-    items = [Item(str(n), "x", (), (f"a cat {n}", f"no cat at all {n}"), ((True, False),)) for n in range(40)]
-    save(from_items("short", items), tmp_path / "in")
+    save(foil_bench([(f"a cat {n}", f"no cat at all {n}") for n in range(40)], "short", subset="x"), tmp_path / "in")
     options = {**STEPS["audit"].options, "attackers": ["length-words"]}
     run_audit(StageJob("audit", "r", options, (str(tmp_path / "in"),), tmp_path / "out", tmp_path / "work"))
     for card in ("README.md", "DATASHEET.md"):
@@ -136,7 +137,7 @@ def test_an_audit_in_a_recipe_is_told_in_the_cards_of_what_it_audited(tmp_path: 
 
 
 def test_small_sade_names_its_subsets_as_stand_ins() -> None:
-    for stage in read_recipe(find_recipe("sade"), "small").stages:
+    for stage in recipe_of("sade", "small").stages:
         new = [name for name in dict(stage.options.get("rename") or {}).values() if name]
         assert all(name.startswith("as-") or stage.name == "enriched" for name in new)
 
@@ -149,7 +150,7 @@ def test_pictures_of_the_same_things_are_in_opposite_relations() -> None:
     for row in true:
         others = [o for o in true if {o["subj"], o["obj"]} == {row["subj"], row["obj"]} and o["image"] != row["image"]]
         assert any(truth(row["caption"], other["caption"]).word == CONTRADICTED for other in others), row["caption"]
-    mined = next(s for s in read_recipe(find_recipe("visla"), "small").stages if s.name == "mined")
+    mined = next(s for s in recipe_of("visla", "small").stages if s.name == "mined")
     assert not mined.options["as_published"]  # which keeps foils that do not contradict, for experts to choose from
 
 
@@ -222,7 +223,7 @@ def test_a_set_of_which_parts_were_refined_is_not_told_as_refined(tmp_path: Path
 
 def test_a_set_that_was_only_compared_is_told_to_be_refined(tmp_path: Path) -> None:
     """SADE's Table 1: of the two halves that were rated, the note on the filtered one said no more than the other."""
-    items = [Item(str(n), "negate", (), (f"a {n}", f"b {n}"), choice(1, 1)) for n in range(5)]
+    items = foil_items([(f"a {n}", f"b {n}") for n in range(5)], subset="negate")
     step = ProvenanceStep("refine", {"method": "syntaxbias", "attackers": ["lm-mean"]})
     save(from_items("world-as-sade", items), tmp_path / "01-biased")
     save(from_items("world-as-sade-filtered", items[1:], provenance=(step,)), tmp_path / "02-refine")
@@ -277,7 +278,7 @@ def test_parts_that_a_filter_left_alone_are_known() -> None:
 def test_a_direction_says_how_many_items_its_columns_share(tmp_path: Path) -> None:
     """The paper reports that 12 % of its simplified captions are the long ones; of the world's, 23 of 80 were."""
     long, other = ("a", "b", "c", "d"), ("e", "f", "g", "h")
-    items = [Item(str(n), "passive", (), (f"long {n}", *long[1:]), choice(2, 2)) for n in range(4)]
+    items = foil_items([(f"long {n}", *long[1:]) for n in range(4)], subset="passive", true=2)
     items += [Item("0", "passive-simplified", (), items[0].captions, choice(2, 2))]
     items += [Item(str(n), "passive-simplified", (), (f"short {n}", *other[1:]), choice(2, 2)) for n in range(1, 4)]
     save(from_items("world-as-cc", items), tmp_path / "01-make")

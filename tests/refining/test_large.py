@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.compute as pc
 import pytest
+from foils import foil_bench
 
 from creperie.auditing import AttackerModels, AuditOptions, audit, audit_document
 from creperie.bench import Benchmark, Item, KeptRows, from_items, load, save
@@ -94,8 +95,7 @@ def test_an_audit_of_a_sample_says_so_and_counts_exactly(bench: Benchmark, large
     ],
 )
 def test_attackers_that_know_english_leave_other_languages_alone(texts: tuple[str, str], language: str) -> None:
-    items = [Item(str(i), "s", (), tuple(f"{t} {i}" for t in texts), ((True, False),)) for i in range(30)]
-    found = audit(from_items("b", items), ("length-chars", "negation"))
+    found = audit(foil_bench([tuple(f"{t} {i}" for t in texts) for i in range(30)]), ("length-chars", "negation"))
     why = f"knows only English; most captions are in {language}"
     assert found.not_sent == ({"negation": why} if language else {})
     assert "incomplete" not in found.verdict, "nothing is missing that could be said"

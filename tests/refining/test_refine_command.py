@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from foils import foil_bench
 
 from creperie.auditing import grouped_folds, pairs_of
 from creperie.bench import Item, choice, from_items, load
@@ -256,12 +257,11 @@ def test_where_hardly_anything_is_left_the_foils_are_written_again_from_the_sour
     tmp_path: Path, refined: Any
 ) -> None:
     """2 of 300 items: no more items from two captions."""
-    from creperie.bench import choice, from_items, save
+    from creperie.bench import save
 
     pairs = [(f"A dog by tree {i}.", f"A dog by tree {i} {'now and then' if i > 1 else 'there'}.") for i in range(300)]
     pairs[:2] = [(f"A {a} dog.", f"A {b} dog.") for a, b in (("red", "big"), ("tan", "old"))]
-    items = [Item(str(i), "s", (f"{i}.jpg",), two, choice(1, 1), {}) for i, two in enumerate(pairs)]
-    save(from_items("b", items), tmp_path / "b")
+    save(foil_bench(pairs, images="{}.jpg"), tmp_path / "b")
     args = ("--method", "optimal", "--attackers", "length-words", "--held-out", "negation")
     found = refined(tmp_path / "b", *args, "--out", tmp_path / "out")
     assert (found["kept"], found["verdict"]) == (2, "not shown")

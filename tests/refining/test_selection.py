@@ -194,7 +194,6 @@ def test_two_halves_are_as_sure_as_the_less_sure_one() -> None:
 
     for first, second in ((True, True), (True, False), (False, True), (False, False)):
         both = half(first, 9, 4).joined(half(second, 8, 5))
-        assert both.selection is not None
         assert both.selection.proven == (first and second)
         assert (both.selection.bound, both.selection.off) == (4.0, 2)
         assert both.curve == (("step 0", 17), ("step 1", 9))

@@ -14,6 +14,7 @@ from PIL import Image
 
 from creperie.bench import PAIRED, Benchmark, Item, choice, from_items, open_store, save
 from creperie.models import Fingerprint
+from creperie.reporting import fill_table, published_table
 from creperie.scoring import Run, blind_twin, score_all
 from creperie.training import ExamResult, TrainingStudy
 
@@ -123,6 +124,11 @@ def chromium() -> Iterator[Any]:
         browser = started.chromium.launch(executable_path=str(CHROMIUM), args=flags.split())
         yield browser
         browser.close()
+
+
+def beside(key: str, runs: Any = (), **how: Any) -> Any:
+    """Runs beside the rows of a published table."""
+    return fill_table(published_table(key), runs, **how)
 
 
 COLUMNS = ("biased negate", "clean swap", "clean add")

@@ -8,6 +8,8 @@ from urllib.parse import quote
 
 import numpy as np
 import pytest
+from foils import foil_bench
+from tests.reporting.conftest import beside
 
 from creperie.bench import Item, choice, from_items
 from creperie.core import UsageError
@@ -63,12 +65,12 @@ def test_the_sugarcrepe_half_of_table_19_compares_p1_with_n() -> None:
     """
     llava = "vlm:llava-hf/llava-1.5-7b-hf?score=vqa"
     run = run_of("rebuilt", llava, {name: [RIGHT, FIRST_ALONE, WRONG, WRONG] for name in FIVE})
-    (row,) = fill_table(published_table("sugarcrepe++/19"), [run], any_benchmark=True).ours
+    (row,) = beside("sugarcrepe++/19", [run], any_benchmark=True).ours
     assert {row.figures[f"{name}_sc"].value for name in (*FIVE, "average")} == {50.0}
     assert {row.figures[f"{name}_scpp"].value for name in (*FIVE, "average")} == {25.0}
     # a run on SugarCrepe itself goes before P1 and N of the triples, and it alone is compared
     older = run_of("sugarcrepe", llava, {name: [RIGHT, RIGHT, RIGHT, WRONG] for name in FIVE})
-    (row,) = fill_table(published_table("sugarcrepe++/19"), [run, older], any_benchmark=True).ours
+    (row,) = beside("sugarcrepe++/19", [run, older], any_benchmark=True).ours
     assert {row.figures[f"{name}_sc"].value for name in FIVE} == {75.0}
     assert row.difference("swap_obj_sc") == pytest.approx(75 - 74.29)
     assert row.difference("swap_obj_scpp") is None
@@ -94,7 +96,7 @@ def test_the_human_row_is_the_average_over_people() -> None:
 
     The combined vote stood in its place.
     """
-    filled = fill_table(published_table("sugarcrepe++/2"), persons())
+    filled = beside("sugarcrepe++/2", persons())
     mean, votes = filled.ours
     assert (mean.label, votes.label) == ("4 people, average", "4 people, combined votes")
     assert round(mean.figures["swap_obj_itt"].value, 1) == 38.3
@@ -110,7 +112,7 @@ def test_the_human_row_is_the_average_over_people() -> None:
 def test_people_with_unequal_numbers_of_answers_count_alike() -> None:
     one = run_of("sugarcrepe++", "human:s/a", {"swap_obj": [RIGHT] * 10})
     two = run_of("sugarcrepe++", "human:s/b", {"swap_obj": [WRONG] * 2})
-    (row,) = fill_table(published_table("sugarcrepe++/2"), [one, two]).ours
+    (row,) = beside("sugarcrepe++/2", [one, two]).ours
     assert row.figures["swap_obj_itt"].value == pytest.approx(50)  # pooled: 83.3
 
 
@@ -118,16 +120,16 @@ def test_the_interval_of_people_who_answer_alike_is_that_of_their_items() -> Non
     """Four people who give the same answers to 15 items are no more evidence about the items than one."""
     alike = {"swap_obj": [RIGHT] * 6 + [WRONG] * 9}
     runs = [run_of("sugarcrepe++", f"human:s/{who}", alike) for who in "abcd"]
-    four, one = (fill_table(published_table("sugarcrepe++/2"), own).ours[0] for own in (runs, runs[:1]))
+    four, one = (beside("sugarcrepe++/2", own).ours[0] for own in (runs, runs[:1]))
     cells = [row.figures["swap_obj_itt"] for row in (four, one)]
     assert cells[0].high - cells[0].low == pytest.approx(cells[1].high - cells[1].low, rel=0.1)
 
 
 def test_scripts_are_never_compared_with_people() -> None:
-    rows = fill_table(published_table("sugarcrepe++/2"), persons(scripted=True)).ours
+    rows = beside("sugarcrepe++/2", persons(scripted=True)).ours
     assert rows[0].label == "4 scripted annotators, not people, average"
     assert all(row.difference("swap_obj_itt") is None for row in rows)
-    assert "minus Human" not in render_table(fill_table(published_table("sugarcrepe++/2"), persons(scripted=True)))
+    assert "minus Human" not in render_table(beside("sugarcrepe++/2", persons(scripted=True)))
 
 
 def test_people_belong_where_the_paper_asked_people() -> None:
@@ -176,9 +178,8 @@ def test_rows_of_recipes_are_compared_only_if_they_are_the_papers() -> None:
     exam = {"arm": "base", "values": {"clean replace": 60.0}}
     about = {"data": "lessons", "sizes": {"clean replace": 30}, "base": [exam], "sat": []}
     trained = about | {"benchmarks": ["aro+crepe-rebuilt", "forms"]}
-    items = [Item(str(i), "negate", (f"{i}",), ("x", "y"), choice(1, 1)) for i in range(3)]
     found = RecipeFindings(
-        benches={"validate": from_items("sade-cooked", items)},
+        benches={"validate": foil_bench([("x", "y")] * 3, "sade-cooked", subset="negate", images="{}")},
         people={"judges": better, "scripts": better | {"scripted": True}},
         trainings={
             "toy": trained | {"model": "small:/out/14-student/model"},
@@ -187,7 +188,7 @@ def test_rows_of_recipes_are_compared_only_if_they_are_the_papers() -> None:
         },
     )
     for key in ("sugarcrepe/5", "sugarcrepe/9", "sade/1"):
-        filled = fill_table(published_table(key), rows=fact_rows(key, found))
+        filled = beside(key, rows=fact_rows(key, found))
         assert filled.ours
         for row in filled.ours:
             assert row.row is not None or row.stands_in
@@ -198,7 +199,7 @@ def test_rows_of_recipes_are_compared_only_if_they_are_the_papers() -> None:
     real = about | {"benchmarks": ["aro+crepe", "sugarcrepe"]}
     for model, difference in (("open_clip:ViT-B-32-quickgelu/openai", 60 - 80.76), ("small:/out/14-s/model", None)):
         study = RecipeFindings(trainings={"t": real | {"model": model}})
-        (row,) = fill_table(published_table("sugarcrepe/5"), rows=fact_rows("sugarcrepe/5", study)).ours
+        (row,) = beside("sugarcrepe/5", rows=fact_rows("sugarcrepe/5", study)).ours
         assert row.difference("replace") == (None if difference is None else pytest.approx(difference))
 
 
@@ -237,8 +238,7 @@ def test_rows_of_tables_about_prompts_stand_below_the_row_that_was_asked_alike(t
         shots = [f'[[demonstration]]\nsubset = "{name}"\n' for name in FIVE for _ in range(count)]
         file.write_text("".join(shots), encoding="utf-8")
         way = f"?score=choice&prompt=%2Fmy%2F%23odd-few-shot&order=NPP&shots={quote(str(file), safe='')}"
-        (row,) = fill_table(published_table("sugarcrepe++/14"), [asked(model + way)]).ours
-        assert row.row is not None
+        (row,) = beside("sugarcrepe++/14", [asked(model + way)]).ours
         assert row.row.model == f"GPT-4o, {count}-shot"
         assert row.compared("swap_obj") is compared  # a model in the place of GPT-4o never is
 
@@ -250,11 +250,8 @@ def test_a_table_says_whose_words_a_prompt_had_and_compares_the_users_alone() ->
         (ours, "asked in creperie's words, not the paper's", None),
         (theirs, "asked in the words given with --prompts", 50 - 67.61),
     ):
-        filled = fill_table(
-            published_table("sugarcrepe++/8"), [asked(f"api:gpt-4o?score=choice&prompt={prompt}&order=NPP")]
-        )
+        filled = beside("sugarcrepe++/8", [asked(f"api:gpt-4o?score=choice&prompt={prompt}&order=NPP")])
         (row,) = filled.ours
-        assert row.row is not None
         assert row.row.model == "GPT-4o, prompt-3"
         assert row.label == "api:gpt-4o?score=choice&prompt=odd-forced&order=NPP"
         assert row.difference("swap_obj") == (None if difference is None else pytest.approx(difference))
@@ -272,7 +269,7 @@ def test_a_row_says_the_chance_of_its_columns_where_they_differ() -> None:
     scores = np.concatenate([np.linspace(1, 0, len(item.captions)) for item in items]).astype(np.float32)
     document = run_of("sugarcrepe", "small:x", {"swap_obj": [RIGHT]}).document
     run = Run(document, score_table(bench, layout_of_bench(bench), {"image_text": scores}))  # type: ignore[arg-type]
-    notes = fill_table(published_table("sugarcrepe/6"), [run]).notes
+    notes = beside("sugarcrepe/6", [run]).notes
     assert "small:x: chance, %: Swap obj 50.0, Swap att 20.0." in notes
 
 
@@ -283,10 +280,10 @@ def test_a_share_below_chance_is_explained_by_its_ties() -> None:
     """
     same = [0.5, 0.5, 0.5]
     run = run_of("sugarcrepe", "blind:length", {"swap_obj": [RIGHT] + [same] * 79 + [WRONG] * 5})
-    filled = fill_table(published_table("sugarcrepe/6"), [run])
+    filled = beside("sugarcrepe/6", [run])
     assert round(filled.ours[0].figures["swap_obj"].value, 1) == 1.2
     rule = "ties are counted as wrong (many can put a figure below chance)"
     assert f"blind:length: {rule}: Swap obj 79 of 85." in filled.notes
     several = {"swap_obj": [same] * 9 + [WRONG], "swap_att": [RIGHT] * 60 + [same] * 40, "replace_obj": [RIGHT, same]}
-    (*_, note) = fill_table(published_table("sugarcrepe/6"), [run_of("sugarcrepe", "blind:length", several)]).notes
+    (*_, note) = beside("sugarcrepe/6", [run_of("sugarcrepe", "blind:length", several)]).notes
     assert note.endswith(f"{rule}: Replace obj 1 of 2, Swap obj 9 of 10, Swap att 40 of 100.")  # marked alike

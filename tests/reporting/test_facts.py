@@ -7,25 +7,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from foils import foil_bench
+from tests.reporting.conftest import beside
 
 from creperie.bench import PAIRED, Item, choice, from_items, load
 from creperie.metrics import wilson
-from creperie.reporting import RecipeFindings, fact_rows, fill_table, published_table, render_table
+from creperie.reporting import FactRow, RecipeFindings, fact_rows, published_table, render_table
 from creperie.reporting.figures.of_tables import imagenet_correlation
-from creperie.reporting.tables.facts import FactRow
 
 
 def rows(key: str, found: RecipeFindings) -> dict[tuple[str, str], dict[str, Any]]:
     """What is beside each printed row, by its group and name."""
-    filled = fill_table(published_table(key), rows=fact_rows(key, found))
+    filled = beside(key, rows=fact_rows(key, found))
     return {(r.row.group, r.row.model): {c: f.value for c, f in r.figures.items()} for r in filled.ours if r.row}
 
 
 def test_counts_and_their_agreement() -> None:
-    items = [Item(str(i), "swap_obj", (), ("a", "b"), choice(1, 1)) for i in range(245)]
-    found = RecipeFindings(benches={"released": from_items("sugarcrepe++", items)})
+    found = RecipeFindings(benches={"released": foil_bench([("a", "b")] * 245, "sugarcrepe++", subset="swap_obj")})
     assert rows("sugarcrepe++/1", found)["", "examples"] == {"swap_obj": 245.0, "total": 245.0}
-    filled = fill_table(published_table("sugarcrepe++/1"), rows=fact_rows("sugarcrepe++/1", found))
+    filled = beside("sugarcrepe++/1", rows=fact_rows("sugarcrepe++/1", found))
     assert filled.ours[0].equal("swap_obj")
     assert [row["released"] for row in filled.document()["rows"] if row["source"] == "run"] == [True]
     assert "▶ items after stage released" in render_table(filled)  # not as if a stage named "people" counted them
@@ -83,7 +83,7 @@ def test_lexical_similarities_of_table_9_come_from_the_released_captions(shared_
     P2 of the other ends in a space, with which 0.76 is 1 − 19/78 = 0.7564.
     """
     found = RecipeFindings(benches={"released": load(f"sugarcrepe++:{shared_data}/sugarcrepe_pp")})
-    filled = fill_table(published_table("sugarcrepe++/9"), rows=fact_rows("sugarcrepe++/9", found))
+    filled = beside("sugarcrepe++/9", rows=fact_rows("sugarcrepe++/9", found))
     same = {row.row.model: row.equal("lexical") for row in filled.ours if row.row}
     differ = [model for model, equal in same.items() if not equal]
     assert differ == ["replace_obj 487: P1 and N", "swap_att 531: P1 and P2"]
@@ -131,7 +131,7 @@ def test_sades_branches_have_the_chance_of_their_score_and_are_counted_after_fil
         f"{what} after stage validate" for what in ("images", "references", "random results")
     }
     assert found[-1].values == {"winoground": 16.7, "crepe_negate": 16.7}
-    text = render_table(fill_table(published_table("sade/1"), rows=found), "csv")
+    text = render_table(beside("sade/1", rows=found), "csv")
     (ours,) = (line.split(",") for line in text.splitlines() if line.startswith("run") and "random results" in line)
     assert [cell for cell in ours if cell.startswith("16")] == ["16.7", "16.7"]  # as many digits as Table 1 prints
 
@@ -252,7 +252,7 @@ def printed_runs(key: str, bench: str, ending: str = "") -> RecipeFindings:
 def test_a_small_effect_keeps_its_sign() -> None:
     """Appendix C of Hit or Be Hit had −0.00, then 0.00 beside a t of −0.12; a lower bound of −0.0034 was 0.00."""
     row = FactRow("fit", "simplified", "first model", {"beta": -0.002, "t": -0.03}, intervals={"beta": (-0.17, -0.001)})
-    text = render_table(fill_table(published_table("hit-or-be-hit/C"), rows=[row]))
+    text = render_table(beside("hit-or-be-hit/C", rows=[row]))
     (ours,) = (line for line in text.splitlines() if line.startswith("▶ fit"))
     assert ours.split()[2:] == ["-0.002", "-0.03"]
     assert "[-0.17, -0.001]" in text
@@ -292,7 +292,7 @@ def test_a_row_of_table_20_names_who_stands_in_for_whom() -> None:
     assert swapped.label == "swap: Grammar by blind:grammar, CLIP by small: student of this run"
     assert dict(swapped.values) == {"grammar": 25.0, "clip": 75.0}
     assert swapped.stands_in
-    filled = fill_table(published_table("sugarcrepe++/20"), rows=[swapped])
+    filled = beside("sugarcrepe++/20", rows=[swapped])
     (*_, told) = filled.document()["rows"]
     assert any("ties are counted as wrong" in note and "2 of 8" in note for note in filled.notes)
     assert told["difference"]["clip"] is None
@@ -318,9 +318,7 @@ def test_a_tuned_stand_in_is_named_with_its_interval_and_not_compared() -> None:
             "rows": rows,
         },
     }
-    filled = fill_table(
-        published_table("sugarcrepe++/13"), rows=fact_rows("sugarcrepe++/13", RecipeFindings(tunings=documents))
-    )
+    filled = beside("sugarcrepe++/13", rows=fact_rows("sugarcrepe++/13", RecipeFindings(tunings=documents)))
     text = render_table(filled, wide=240)
     assert "▶ small: student of this run, in place of CLIP-ViT-B/32, frozen" in text
     assert "▶ hf: random-flava of this run, in place of FLAVA, LoRA (no answer differs from the frozen model's)" in text

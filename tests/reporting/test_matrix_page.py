@@ -12,8 +12,9 @@ from urllib.parse import unquote
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from foils import foil_bench
 
-from creperie.bench import Item, choice, from_items, save
+from creperie.bench import Item, from_items, save
 from creperie.cli.report import report
 from creperie.cli.studio import studio
 from creperie.reporting import Contents, export_site, gather_runs, report_page, runs_in
@@ -126,8 +127,7 @@ def test_compare_of_a_folder_ranks_first(zoo: Path) -> None:
 
 def test_links_of_a_site_lead_to_its_files(tmp_path: Path) -> None:
     """As a server reads them: `%2B` is a plus."""
-    items = [Item(str(k), "s", (), (f"a {k}", f"not a {k}"), choice(1, 1)) for k in range(4)]
-    score(from_items("b++", items), "blind:length-words", out=tmp_path / "runs")
+    score(foil_bench([(f"a {k}", f"not a {k}") for k in range(4)], "b++"), "blind:length-words", out=tmp_path / "runs")
     export_site(tmp_path / "runs", tmp_path / "site")
     links = re.findall(r'href="([^"#:?]+\.html)', (tmp_path / "site" / "index.html").read_text(encoding="utf-8"))
     assert any("b%2B%2B" in link for link in links)

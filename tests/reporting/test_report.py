@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from foils import foil_bench
 
 from creperie.bench import Benchmark, Item, choice, from_items, load, save
 from creperie.cli.compare import compare as compare_command
@@ -89,7 +90,6 @@ def test_a_run_on_a_part_is_aligned_with_the_whole(bench: Benchmark, room: Path)
     part = bench.head(3)
     run = score(part, "blind:length")
     (group,) = gather_runs([run], benches=[bench])
-    assert group.bench is not None
     assert group.bench.column("id").to_pylist() == part.column("id").to_pylist()
     assert group.bench.column("captions").to_pylist() == part.column("captions").to_pylist()
 
@@ -319,10 +319,10 @@ def test_no_run_is_a_mistake(tmp_path: Path) -> None:
 
 def test_the_page_grows_with_what_is_shown_and_not_more(room: Path, tmp_path: Path) -> None:
     """2,000 items with two captions: the data take less than 200 bytes an item beside the captions."""
-    items = [
-        Item(str(i), "a", (), (f"caption {i} is true", f"caption {i} is false"), choice(1, 1)) for i in range(2000)
-    ]
-    big = save(from_items("big", items), tmp_path / "big")
+    big = save(
+        foil_bench([(f"caption {i} is true", f"caption {i} is false") for i in range(2000)], "big", subset="a"),
+        tmp_path / "big",
+    )
     run = score(big, "blind:length")
     page = report_page(gather_runs([run], benches=[big]), Contents(figures=False)).html
     small = report_page(gather_runs([score(big.head(2), "blind:length")], benches=[big]), Contents(figures=False)).html

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from foils import foil_bench
 from tests.reporting.conftest import Dual
 from tests.reporting.test_search import ITEMS, SEARCHES
 
@@ -198,8 +199,7 @@ def test_chips_count_ties_by_the_tie_rule_as_comparisons_and_the_studio_do(
     chromium: Any, tmp_path: Path, ties: Any
 ) -> None:
     captions = [("a b", "a b c"), ("a b c", "a b"), ("aa b", "a b"), ("a b", "aa b"), ("a bb", "b aa")]
-    items = [Item(str(k), "s", (), pair, choice(1, 1)) for k, pair in enumerate(captions)]
-    bench = save(from_items("few", items), tmp_path / "few")
+    bench = save(foil_bench(captions, "few"), tmp_path / "few")
     uris = [f"blind:length-{unit}" for unit in ("words", "chars")]
     how = ScoreOptions(tasks=("blind",), settings=MetricSettings(ties=ties))
     runs = [score(bench, uri, options=how, out=tmp_path / "runs") for uri in uris]
@@ -333,7 +333,6 @@ def test_several_benchmarks_share_a_page(chromium: Any, room: Path, tmp_path: Pa
 
 
 def test_the_list_draws_only_what_is_seen(chromium: Any, tmp_path: Path, room: Path) -> None:
-    from creperie.bench import Item, choice
 
     items = [Item(str(i), f"s{i % 5}", (), (f"true {i}", f"false caption {i}"), choice(1, 1)) for i in range(10_000)]
     bench = from_items("big", items)

@@ -28,6 +28,7 @@ pytest.importorskip("fastapi", reason="fastapi is not installed")
 pytest.importorskip("uvicorn", reason="uvicorn is not installed")
 
 from fastapi.testclient import TestClient
+from foils import foil_bench, foil_items
 from PIL import Image
 from tests.reporting.conftest import Dual
 
@@ -276,7 +277,7 @@ def test_the_task_with_most_items_comes_first(tmp_path: Path) -> None:
     (tmp_path / "pictures").mkdir()
     for k in range(30):
         Image.new("RGB", (8, 8), (k, 99, 99)).save(tmp_path / "pictures" / f"{k}.png")
-    items = [Item(str(k), "one", (f"{k}.png",), (f"true {k}", f"false {k}"), choice(1, 1)) for k in range(30)]
+    items = foil_items([(f"true {k}", f"false {k}") for k in range(30)], subset="one", images="{}.png")
     items += [Item(str(k), "two", ("0.png",), (f"true {k}", f"so {k}", f"false {k}"), choice(2, 1)) for k in range(3)]
     save(from_items("made", items, images=open_store(tmp_path / "pictures")), tmp_path / "made", copy_images=True)
     texts = Dual("a text encoder")
@@ -672,8 +673,10 @@ def test_foils_that_leak_are_not_accepted_in_advance(client: TestClient, monkeyp
 
 def test_few_items_are_said_in_plain_words_and_drawn_pale(client: TestClient, folder: Path) -> None:
     """One right of one is not drawn as 40 right of 40 are."""
-    items = [Item(str(k), "few", (), (f"a dog {k}", f"a longer dog {k}"), choice(1, 1)) for k in range(2)]
-    found = audit(save(from_items("two", items), folder / "two"), ["length-words", "length-chars"])
+    found = audit(
+        save(foil_bench([(f"a dog {k}", f"a longer dog {k}") for k in range(2)], "two", subset="few"), folder / "two"),
+        ["length-words", "length-chars"],
+    )
     record_audit(folder / "two", audit_document(found, folder / "two"))
     page = client.get("/audit?name=two").text
     assert re.search("with so few items, choosing the caption with fewer .* may be right in up to 100.0 % of ", page)

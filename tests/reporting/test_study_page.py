@@ -18,7 +18,6 @@ from creperie.training import TrainingStudy, write_study
 
 def section(html: str, key: str) -> str:
     part = re.search(rf'<section id="{key}">(.*?)</section>', html, re.DOTALL)
-    assert part is not None
     return part[1]
 
 

@@ -15,13 +15,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from foils import foil_bench
+from tests.reporting.conftest import beside
 
 from creperie.bench import Item, choice, from_items
 from creperie.core import UnknownNameError, UsageError
 from creperie.metrics import Input, MetricSettings
 from creperie.reporting import TABLE_FORMS as FORMS
-from creperie.reporting import FactRow, misplaced, render_table
-from creperie.reporting.tables import fill_table, published_table
+from creperie.reporting import FactRow, fill_table, misplaced, published_table, render_table
 from creperie.reporting.tables.filled import _notes, _said_of_sets
 from creperie.reporting.tables.published import stands_for
 from creperie.scoring import Run, layout_of_bench, load_run, score_table
@@ -66,9 +67,8 @@ def hand_run(
 
 
 def test_figures_differences_and_notes() -> None:
-    filled = fill_table(published_table("sugarcrepe++/16"), [hand_run("sugarcrepe++", HITS)])
+    filled = beside("sugarcrepe++/16", [hand_run("sugarcrepe++", HITS)])
     (row,) = filled.ours
-    assert row.row is not None
     assert row.row.model == "All-MiniLM-L6-v2"
     shares = [10.0 * HITS[s] for s in FIVE]
     assert [row.figures[s].value for s in FIVE] == pytest.approx(shares)
@@ -86,36 +86,35 @@ def test_figures_differences_and_notes() -> None:
 
 def test_a_printed_figure_outside_the_interval_is_said() -> None:
     run = hand_run("sugarcrepe++", {"swap_obj": 300}, size=300)
-    (row,) = fill_table(published_table("sugarcrepe++/16"), [run]).ours
+    (row,) = beside("sugarcrepe++/16", [run]).ours
     assert row.within("swap_obj") is False
-    assert "✗" in render_table(fill_table(published_table("sugarcrepe++/16"), [run]))
+    assert "✗" in render_table(beside("sugarcrepe++/16", [run]))
 
 
 def test_equal_means_the_printed_digits() -> None:
     run = hand_run("sugarcrepe++", {"swap_obj": 35}, size=245)
-    (row,) = fill_table(published_table("sugarcrepe++/16"), [run]).ours
+    (row,) = beside("sugarcrepe++/16", [run]).ours
     assert row.difference("swap_obj") == pytest.approx(100 * 35 / 245 - 14.29)
     assert row.equal("swap_obj") is True
     close = hand_run("sugarcrepe++", {"swap_obj": 36}, size=245)
-    assert fill_table(published_table("sugarcrepe++/16"), [close]).ours[0].equal("swap_obj") is False
+    assert beside("sugarcrepe++/16", [close]).ours[0].equal("swap_obj") is False
 
 
 def test_families_pool_items_and_skip_what_the_run_has_not() -> None:
     items = {"replace_obj": 10, "replace_att": 0, "swap_obj": 5}
     run = hand_run("sugarcrepe", items, "hf:openai/clip-vit-base-patch32", needs="image_text")
-    (row,) = fill_table(published_table("sugarcrepe/5"), [run]).ours
+    (row,) = beside("sugarcrepe/5", [run]).ours
     assert {k: f.value for k, f in row.figures.items()} == pytest.approx({"replace": 50.0, "swap": 50.0})
-    assert row.row is not None
     assert row.row.model == "CLIP pretrained"
 
 
 def test_runs_of_one_model_are_one_row() -> None:
     clip = "hf:openai/clip-vit-base-patch32"
     texts, images = hand_run("sugarcrepe++", HITS, clip), hand_run("sugarcrepe++", HITS, clip, needs="image_text")
-    (row,) = fill_table(published_table("sugarcrepe++/2"), [texts, images]).ours
+    (row,) = beside("sugarcrepe++/2", [texts, images]).ours
     assert len(row.figures) == 10
     with pytest.raises(UsageError, match="two runs"):
-        fill_table(published_table("sugarcrepe++/2"), [texts, texts])
+        beside("sugarcrepe++/2", [texts, texts])
 
 
 @pytest.mark.parametrize(
@@ -131,13 +130,13 @@ def test_runs_of_one_model_are_one_row() -> None:
 )
 def test_a_run_that_fills_nothing_is_refused_with_the_reason(key: str, run: Run, says: str) -> None:
     with pytest.raises(UsageError) as caught:
-        fill_table(published_table(key), [run])
+        beside(key, [run])
     assert says in str(caught.value)
 
 
 def test_other_benchmarks_count_only_when_asked_and_are_named() -> None:
     run = hand_run("mine", HITS)
-    filled = fill_table(published_table("sugarcrepe++/16"), [run], any_benchmark=True)
+    filled = beside("sugarcrepe++/16", [run], any_benchmark=True)
     assert filled.ours[0].figures["swap_obj"].value == pytest.approx(10)
     assert filled.ours[0].label.endswith(" on mine")
 
@@ -148,18 +147,18 @@ def test_a_stand_in_fills_a_column_of_a_whole_benchmark_by_the_column_s_name() -
         hand_run("older-aro", {"vg_relation": 6, "vg_attribution": 3}, needs="image_text"),
         hand_run("older-order", {"coco_order": 9, "other": 1}, needs="image_text"),
     ]
-    filled = fill_table(published_table("sugarcrepe/8"), parts, any_benchmark=True)
+    filled = beside("sugarcrepe/8", parts, any_benchmark=True)
     assert {k: f.value for k, f in filled.ours[0].figures.items()} == pytest.approx(
         {"vg_relation": 60, "vg_attribution": 30, "coco_order": 90}
     )
     with pytest.raises(UsageError):
-        fill_table(published_table("sugarcrepe/8"), parts)
+        beside("sugarcrepe/8", parts)
 
 
 def test_parts_of_a_benchmark_have_names_of_their_own() -> None:
     """The catalog's VISLA comes in two parts; two runs of one model fill one row."""
     parts = [hand_run(f"visla-{name}", {name: n}) for name, n in (("generic", 6), ("spatial", 4))]
-    filled = fill_table(published_table("visla/2"), parts)
+    filled = beside("visla/2", parts)
     assert {k: f.value for k, f in filled.ours[0].figures.items()} == pytest.approx({"generic": 60, "spatial": 40})
     assert not any("not on" in note for note in filled.notes)
 
@@ -201,7 +200,7 @@ class Cells(HTMLParser):
 
 
 def test_a_written_table_does_not_depend_on_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    filled = fill_table(published_table("sugarcrepe++/16"))
+    filled = beside("sugarcrepe++/16")
     whole = render_table(filled)
     monkeypatch.setenv("COLUMNS", "60")
     assert render_table(filled) == whole
@@ -209,7 +208,7 @@ def test_a_written_table_does_not_depend_on_the_terminal(monkeypatch: pytest.Mon
 
 
 def test_every_format_holds_the_same_figures() -> None:
-    filled = fill_table(published_table("sugarcrepe++/16"), [hand_run("sugarcrepe++", HITS)])
+    filled = beside("sugarcrepe++/16", [hand_run("sugarcrepe++", HITS)])
     wanted = ["10.00", "20.00", "90.00", "60.00", "70.00", "50.00", "33.91"]
     texts = {form: render_table(filled, form) for form in FORMS}
     rows = list(csv.reader(io.StringIO(texts["csv"])))
@@ -303,11 +302,11 @@ def test_real_minilm_stands_beside_its_published_rows(
     for task, name in (("tot-near-vs-n", "spatial_p1"), ("tot-far-vs-n", "spatial_p2")):
         assert hits[task, "spatial"] == (round(6.40 * float(printed.cells[name])) + 2, 640)
     plus, visla = (load_run(tmp_path / name) for name in ("sugarcrepe++", "visla"))
-    (row,) = fill_table(published_table("sugarcrepe++/16"), [plus]).ours
+    (row,) = beside("sugarcrepe++/16", [plus]).ours
     assert row.equal("swap_obj") is True
-    (row,) = fill_table(published_table("visla/2"), [visla]).ours
+    (row,) = beside("visla/2", [visla]).ours
     assert {name: row.equal(name) for name in row.figures} == {"generic": True, "spatial": False}
-    (row,) = fill_table(published_table("visla/3"), [visla]).ours
+    (row,) = beside("visla/3", [visla]).ours
     assert (row.equal("generic_p1"), row.equal("generic_p2")) == (True, True)
 
 
@@ -323,7 +322,7 @@ def test_notes_say_that_scripts_checked_the_items_and_that_items_share_images() 
         "checked": {"people.positive-check": 3},
         "items": 20,
     }
-    filled = fill_table(published_table("visla/2"), [run], any_benchmark=True)
+    filled = beside("visla/2", [run], any_benchmark=True)
     items = "templates-and-world-as-visla"
     assert filled.ours[0].label == f"{MINILM} on {items}"
     (made,) = [note for note in filled.notes if note.startswith(f"{items}: ")]
@@ -338,7 +337,7 @@ def test_notes_say_that_scripts_checked_the_items_and_that_items_share_images() 
     assert "other images" not in pictured
     assert noise.endswith("seen with other images in place of its own.")  # they were said to show the drawn world
     fact = FactRow("trained", "CLIP", "ViT-B/32", {"generic": 1.0}, benchmarks=(items,))
-    notes = fill_table(published_table("visla/2"), [run], rows=[fact], any_benchmark=True).notes
+    notes = beside("visla/2", [run], rows=[fact], any_benchmark=True).notes
     assert [note for note in notes if scripts in note] == [made]  # a row of trainings is on the same items
     part = run.document["benchmark"] | {"checked": {"people.positive-check": 2}, "items": 16}  # 160 were said of 200
     (both,) = _said_of_sets(published_table("visla/2"), filled.ours, {items: [run.document["benchmark"], part]})
@@ -355,7 +354,7 @@ def test_a_subset_that_stands_in_fills_the_column_and_keeps_its_own_name() -> No
     """SADE's COCO branch is of COCO's photographs; drawn pictures are called as-content-coco, never content-coco."""
     model = "vlm:a/b?score=visualgpt"
     run = hand_run("x-as-sade", {"as-content-coco": 6, "as-content-flickr30k": 3}, model, needs="image_text", size=10)
-    (row,) = fill_table(published_table("sade/2"), [run], any_benchmark=True).ours
+    (row,) = beside("sade/2", [run], any_benchmark=True).ours
     assert row.figures["content"].value == pytest.approx(45)
     assert stands_for("as-content-coco") == "content-coco"
     assert stands_for("alias-coco") == "alias-coco"
@@ -364,7 +363,7 @@ def test_a_subset_that_stands_in_fills_the_column_and_keeps_its_own_name() -> No
 def test_a_long_label_is_wrapped_so_that_figures_are_read_on_a_screen() -> None:
     """Hit or Be Hit's appendix C had labels of 250 characters, beside which no column fitted."""
     run = hand_run("templates-and-world-as-visla", {"generic": 6, "spatial": 5})
-    text = render_table(fill_table(published_table("visla/2"), [run], any_benchmark=True), wide=80)
+    text = render_table(beside("visla/2", [run], any_benchmark=True), wide=80)
     lines = text.splitlines()
     at = next(n for n, line in enumerate(lines) if line.startswith(f"▶ {MINILM} on"))
     assert lines[at + 1] == "  templates-and-world-as-visla"
@@ -380,10 +379,9 @@ def test_granularity_has_its_paired_change() -> None:
         hand_run("winoground-enriched", {"comprehensive": 7}, llava, needs="image_text"),
         hand_run("winoground-enriched", {"comprehensive": 1}, other, needs="image_text"),
     ]
-    rows = fill_table(published_table("sade/3"), runs, any_benchmark=True).ours
+    rows = beside("sade/3", runs, any_benchmark=True).ours
     changes = [row.figures.get("text_change") for row in rows]
     assert (changes[0], changes[2]) == (None, None)  # nothing to compare with
-    assert changes[1] is not None
     assert (changes[1].value, changes[1].n) == (pytest.approx(30.0), 10)  # three items of ten, all in one direction
     apart = [rows[k].figures["text"] for k in (0, 1)]
     assert changes[1].high - changes[1].low < apart[1].high - apart[0].low  # paired, not two intervals
@@ -391,8 +389,7 @@ def test_granularity_has_its_paired_change() -> None:
 
 def test_table_17_asks_for_yes_yes_and_no() -> None:
     """The rule is not a ranking: 0.9 and 0.8 against 0.7 ranks right, and says yes to the false caption."""
-    items = [Item(str(i), "swap_obj", (f"{i}.jpg",), ("p", "q", "n"), choice(2, 1)) for i in range(4)]
-    bench = from_items("sugarcrepe++", items)
+    bench = foil_bench([("p", "q", "n")] * 4, "sugarcrepe++", subset="swap_obj", images="{}.jpg", true=2)
     cells = [0.9, 0.8, 0.7, 0.9, 0.8, 0.2, 0.4, 0.3, 0.2, 0.6, 0.4, 0.1]
     table = score_table(bench, layout_of_bench(bench), {"image_text": np.array(cells, np.float32)})
     model = "vlm:Salesforce/blip-vqa-base?score=yesno&prompt=match-1"
@@ -406,7 +403,7 @@ def test_table_17_asks_for_yes_yes_and_no() -> None:
         "findings": [],
         "results": [],
     }
-    (row,) = fill_table(published_table("sugarcrepe++/17"), [Run(document, table)]).ours
+    (row,) = beside("sugarcrepe++/17", [Run(document, table)]).ours
     assert row.figures["swap_obj"].value == 25.0  # the second item alone; a ranking gives 100
 
 
@@ -450,7 +447,7 @@ def test_rows_that_do_not_belong_to_a_table_are_not_in_it() -> None:
 
 def test_a_row_says_on_which_other_items_it_was_run() -> None:
     run = hand_run("world-test", HITS, "small:/tmp/out/08-student/model", needs="image_text")
-    filled = fill_table(published_table("sugarcrepe++/12"), [run], any_benchmark=True)
+    filled = beside("sugarcrepe++/12", [run], any_benchmark=True)
     assert "▶ small: student of this run on world-test" in render_table(filled)
     assert "/tmp" not in render_table(filled)
 
@@ -461,11 +458,11 @@ def test_one_run_has_one_figure_by_mieb_s_definition_and_others_do_not_stop_it()
     bench = from_items("sugarcrepe", items)
     run = answered_run(bench, np.array([1, 0] * 3 + [1, 1] * 5 + [0, 1] * 2, np.float32), "hf:org/model")
     blind = hand_run("sugarcrepe", {"swap_obj": 5})
-    filled = fill_table(published_table("mieb/1"), [run, blind], partial=True)
+    filled = beside("mieb/1", [run, blind], partial=True)
     (row,) = filled.ours
     assert row.figures["sugarcrepe"].value == pytest.approx(80)
     assert any("ties are counted as right: SugarCrepe 5 of 10" in note for note in filled.notes)
     why = "this run fills no column: it has no image_text scores, which task 'itt' needs"
     assert filled.notes[-1] == f"{blind.name}: {why}"
     with pytest.raises(UsageError, match="it has no image_text scores"):
-        fill_table(published_table("mieb/1"), [run, blind])
+        beside("mieb/1", [run, blind])

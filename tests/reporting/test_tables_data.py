@@ -11,7 +11,7 @@ import pytest
 from creperie.core import UnknownNameError
 from creperie.metrics import task
 from creperie.models import KINDS, parse_uri
-from creperie.reporting.tables import PublishedTable, published_table, published_tables
+from creperie.reporting import PublishedTable, published_table, published_tables
 
 #: rows of every table, counted in the papers
 ROWS = {

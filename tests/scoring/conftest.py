@@ -91,17 +91,7 @@ class FakeJoint:
         return np.stack([vector(np.asarray(image).tobytes() + t.encode()) for t in texts])
 
 
-class FakeBlind:
-    """The shorter caption is better."""
-
-    def __init__(self) -> None:
-        self.fingerprint = Fingerprint(uri="fake:blind", architecture="FakeBlind", weights="blind")
-
-    def score_texts(self, texts: Sequence[str]) -> np.ndarray:
-        return np.array([-len(t) for t in texts], np.float32)
-
-
-for fake in (FakeTexts, FakeDual, FakePairs, FakeJoint, FakeBlind):
+for fake in (FakeTexts, FakeDual, FakePairs, FakeJoint):
     fake.__module__ = "creperie.tests"  # creperie's own adapters are stored by the fingerprint that they state
 
 
@@ -131,11 +121,6 @@ def pairs_model() -> FakePairs:
 @pytest.fixture
 def joint_model() -> FakeJoint:
     return FakeJoint()
-
-
-@pytest.fixture
-def blind_model() -> FakeBlind:
-    return FakeBlind()
 
 
 @pytest.fixture

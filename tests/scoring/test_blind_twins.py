@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from foils import foil_items
 from PIL import Image
 
 from creperie.bench import Benchmark, Item, choice, from_items, open_image, open_store
@@ -25,7 +26,7 @@ def bench(tmp_path: Path) -> Benchmark:
     folder.mkdir()
     for n in range(3):
         Image.new("RGB", (10 + n, 8), (RED[n], 0, 0)).save(folder / f"{n}.png")
-    items = [Item(str(n), "s", (f"{n}.png",), (f"cat {n}", f"dog {n}"), choice(1, 1), {}) for n in range(3)]
+    items = foil_items([(f"cat {n}", f"dog {n}") for n in range(3)], images="{}.png")
     return from_items("mine", items, images=open_store(folder))
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from foils import foil_items
 from PIL import Image
 
 from creperie.bench import PAIRED, Benchmark, Item, choice, from_items, open_store
@@ -56,9 +57,9 @@ def bench(tmp_path: Path) -> Benchmark:
     folder.mkdir()
     for n in range(4):
         Image.new("RGB", (8, 6), (60 * n, 10, 10)).save(folder / f"{n}.png")
-    triples = [
-        Item(str(n), "triple", (f"{n}.png",), (f"a {n}", f"one {n}", f"not a {n}"), choice(2, 1), {}) for n in range(3)
-    ]
+    triples = foil_items(
+        [(f"a {n}", f"one {n}", f"not a {n}") for n in range(3)], subset="triple", images="{}.png", true=2
+    )
     pairs = [Item("p", "pair", ("3.png",), ("a cat", "not a cat"), choice(1, 1), {})]
     return from_items("mine", [*triples, *pairs], images=open_store(folder))
 

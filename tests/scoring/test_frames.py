@@ -8,16 +8,17 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from foils import foil_bench
 
 import creperie as cr
-from creperie.bench import Benchmark, Item, from_items
+from creperie.bench import Benchmark
 from creperie.core import CreperieError, UsageError
 
 
 @pytest.fixture
 def bench() -> Benchmark:
     texts = [("short", "a longer one"), ("a longer one", "short"), ("same", "size")]
-    return from_items("three", [Item(str(i), "s", (), pair, ((True, False),)) for i, pair in enumerate(texts)])
+    return foil_bench(texts, "three")
 
 
 def shorter(captions: list[str]) -> list[int]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from foils import foil_items
 
 from creperie.bench import PAIRED, Benchmark, Item, choice, from_items, open_store
 from creperie.scoring import ResultStore, digests
@@ -74,7 +75,7 @@ def test_files_are_read_once_until_they_change(pictures: Path, monkeypatch: pyte
     store = open_store(str(pictures))
     whole = type(store).read
     monkeypatch.setattr(type(store), "read", lambda self, key: (reads.append(key), whole(self, key))[1])
-    items = [Item(str(i), "a", (f"{i}.png",), ("x", "y"), choice(1, 1)) for i in range(8)]
+    items = foil_items([("x", "y")] * 8, subset="a", images="{}.png")
     bench = from_items("b", items, images=store)
     monkeypatch.setattr("creperie.core.digests.RACY_SECONDS", 0)
     first = plan([bench])

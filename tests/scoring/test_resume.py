@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from foils import foil_items
 from PIL import Image
 
 from creperie.bench import Item, choice, from_items, open_store, save
@@ -84,12 +85,10 @@ class Worker:
         assert self._line() == "loaded"
 
     def _line(self) -> str:
-        assert self.process.stdout is not None
         return self.process.stdout.readline().strip()
 
     def score(self, cache: Path, delay: float = 0.0, kill_after: float | None = None) -> tuple[int, list[str]]:
         """Score in a child that is killed after so many seconds of encoding; its status and what it began."""
-        assert self.process.stdin is not None
         self.count += 1
         log = self.logs / f"{self.count}.log"
         log.touch()
@@ -106,8 +105,6 @@ class Worker:
         return int(self._line()), log.read_text().splitlines()
 
     def close(self) -> None:
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
         self.process.stdin.close()
         self.process.wait(20)
         self.process.stdout.close()
@@ -121,16 +118,11 @@ def bench_folder(tmp_path: Path) -> Path:
     rng = np.random.default_rng(0)
     for i in range(40):
         Image.fromarray(rng.integers(0, 256, (40, 40, 3), dtype=np.uint8)).save(pictures / f"{i}.png")
-    items = [
-        Item(
-            str(i),
-            "a",
-            (f"{i}.png",),
-            (f"{'very ' * (i % 9)}big dog {i}", f"{'very ' * (i % 9)}small dog {i}"),
-            choice(1, 1),
-        )
-        for i in range(40)
-    ]
+    items = foil_items(
+        [(f"{'very ' * (i % 9)}big dog {i}", f"{'very ' * (i % 9)}small dog {i}") for i in range(40)],
+        subset="a",
+        images="{}.png",
+    )
     # with two positives the captions are compared with each other too
     triples = [Item(i.id, i.subset, i.images, (*i.captions, f"{i.captions[0]} again"), choice(2, 1)) for i in items]
     save(from_items("many", triples, images=open_store(str(pictures))), tmp_path / "bench")

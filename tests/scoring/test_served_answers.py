@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from foils import foil_items
 from loopback import Request, serving
 from PIL import Image
 
-from creperie.bench import Benchmark, Item, choice, from_items, open_store, save
+from creperie.bench import Benchmark, from_items, open_store, save
 from creperie.cli.app import cli
 from creperie.core import CreperieError
 from creperie.models import load_model
@@ -56,7 +57,7 @@ def bench(tmp_path: Path) -> Benchmark:
     (tmp_path / "images").mkdir()
     for n in range(ITEMS):
         Image.new("RGB", (8, 6), (12 * n, 10, 10)).save(tmp_path / "images" / f"{n}.png")
-    items = [Item(str(n), "s", (f"{n}.png",), (f"zebra {n};", f"gnu {n};"), choice(1, 1), {}) for n in range(ITEMS)]
+    items = foil_items([(f"zebra {n};", f"gnu {n};") for n in range(ITEMS)], images="{}.png")
     return save(from_items("mine", items, images=open_store(tmp_path / "images")), tmp_path / "bench")
 
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,6 +36,10 @@ def fill(store: ResultStore, texts: list[str], batch: int = 3) -> None:
     shelf.close()
 
 
+def find(store: ResultStore, texts: list[str]) -> Any:
+    return store.shelf(MODEL, "text").find(text_keys(texts))
+
+
 def files_of(store: ResultStore) -> list[Path]:
     return sorted(store.root.rglob("*.seg"))
 
@@ -43,11 +48,11 @@ def test_finds_what_was_added_and_nothing_else(tmp_path: Path) -> None:
     store = ResultStore(tmp_path)
     fill(store, ["a", "b", "c", "d"])
     asked = ["x", "d", "a", "y", "a"]
-    found = store.shelf(MODEL, "text").find(text_keys(asked))
+    found = find(store, asked)
     assert found.rows.tolist() == [1, 2, 4]
     np.testing.assert_array_equal(found.vectors, vectors_of(["d", "a", "a"]))
     assert found.cut.tolist() == [0, 0, 0]
-    assert store.shelf(MODEL, "text").find(text_keys(["c"])).cut.tolist() == [2]
+    assert find(store, ["c"]).cut.tolist() == [2]
     other = Fingerprint(uri="test:model", architecture="Test", weights="1" * 64)
     for shelf, keys in ((store.shelf(MODEL, "text"), []), (store.shelf(MODEL, "image"), ["a"])):
         assert not len(shelf.find(text_keys(keys)).rows)
@@ -63,6 +68,7 @@ def test_scores_vectors_and_query_matrices_keep_their_shape(tmp_path: Path, shap
     shelf.add(keys, values)
     found = ResultStore(tmp_path).shelf(MODEL, "image").find(keys[::-1])
     np.testing.assert_array_equal(found.vectors, values[::-1])
+    assert not found.cut.any()  # nothing was said to be cut off
 
 
 def test_pair_keys_depend_on_both_parts() -> None:
@@ -81,7 +87,7 @@ def test_a_file_cut_at_any_byte_serves_whole_batches_only(
     size = path.stat().st_size
     keep = data.draw(st.integers(0, size))
     os.truncate(path, keep)
-    found = store.shelf(MODEL, "text").find(text_keys(texts))
+    found = find(store, texts)
     np.testing.assert_array_equal(found.vectors.reshape(-1, 4), vectors_of(texts)[found.rows])
     whole = np.cumsum([_block_bytes(n, 4) for n in (3, 3, 3, 2)])
     assert len(found.rows) == sum(n for n, end in zip((3, 3, 3, 2), whole, strict=True) if end <= keep)
@@ -102,7 +108,7 @@ def test_a_flipped_bit_is_never_served(tmp_path_factory: pytest.TempPathFactory,
     bit = data.draw(st.integers(0, 8 * len(content) - 1))
     content[bit // 8] ^= 1 << bit % 8
     path.write_bytes(content)
-    found = store.shelf(MODEL, "text").find(text_keys(texts))
+    found = find(store, texts)
     assert len(found.rows) == 9, "one batch of three is lost, the other three are served"
     np.testing.assert_array_equal(found.vectors, vectors_of(texts)[found.rows])
     census = store.entries(verify=True)[0].kinds["text"]
@@ -117,7 +123,7 @@ def test_a_sound_copy_is_served_beside_a_damaged_one(tmp_path: Path) -> None:
     content = bytearray(last.read_bytes())
     content[-1] ^= 1
     last.write_bytes(content)
-    found = store.shelf(MODEL, "text").find(text_keys(["a", "b"]))
+    found = find(store, ["a", "b"])
     np.testing.assert_array_equal(found.vectors, vectors_of(["a", "b"]))
 
 
@@ -131,7 +137,7 @@ def test_many_files_are_merged_and_a_file_in_use_is_left_alone(tmp_path: Path) -
     busy.add(text_keys(["still"]), vectors_of(["still"]))
     busy.close()
     asked = ["busy", "still", "shared", *(f"t{i}" for i in range(16))]
-    found = store.shelf(MODEL, "text").find(text_keys(asked))
+    found = find(store, asked)
     np.testing.assert_array_equal(found.vectors, vectors_of(asked))
     assert store.entries()[0].records == len(asked)
 
@@ -165,7 +171,7 @@ def test_large_files_are_rewritten_only_by_a_merge_of_all(tmp_path: Path, monkey
     monkeypatch.setattr(segments, "ROTATE", 2)
     assert folder.merge(at_least=1)
     assert len(files_of(store)) == 1
-    assert store.shelf(MODEL, "text").find(text_keys(["c", "a", "b"])).rows.tolist() == [0, 1, 2]
+    assert find(store, ["c", "a", "b"]).rows.tolist() == [0, 1, 2]
 
 
 def test_the_time_of_last_use_is_written_once_an_hour(tmp_path: Path) -> None:
@@ -175,7 +181,7 @@ def test_the_time_of_last_use_is_written_once_an_hour(tmp_path: Path) -> None:
     for age, touched in ((3000, False), (4000, True)):
         before = time.time() - age
         os.utime(file, (before, before))
-        store.shelf(MODEL, "text").find(text_keys(["a"]))
+        find(store, ["a"])
         assert (file.stat().st_mtime > before + 1) is touched
 
 
@@ -194,10 +200,10 @@ def test_the_least_recently_used_goes_first(tmp_path: Path) -> None:
         fill(store, [name])
     for age, path in zip((9000, 8000, 7000), files_of(store), strict=True):
         os.utime(path, (time.time() - age, time.time() - age))
-    store.shelf(MODEL, "text").find(text_keys(["old"]))
+    find(store, ["old"])
     size = files_of(store)[0].stat().st_size
     assert store.trim(limit=2 * size) == size
-    left = store.shelf(MODEL, "text").find(text_keys(["old", "used", "new"]))
+    left = find(store, ["old", "used", "new"])
     assert left.rows.tolist() == [0, 2]
 
 
@@ -208,7 +214,7 @@ def test_files_that_are_being_written_are_never_evicted(tmp_path: Path) -> None:
     shelf.add(text_keys(["being written"]), vectors_of(["being written"]))
     assert store.trim(limit=0) > 0
     shelf.close()
-    left = store.shelf(MODEL, "text").find(text_keys(["kept before", "being written"]))
+    left = find(store, ["kept before", "being written"])
     assert left.rows.tolist() == [1]
 
 
@@ -259,13 +265,6 @@ def test_sizes_and_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
 
 def test_sizes_have_units_of_1024() -> None:
     assert [parse_size(f"1{unit}") for unit in ("", "K", "M", "G", "T")] == [1024**k for k in range(5)]
-
-
-def test_nothing_is_cut_off_unless_it_is_said(tmp_path: Path) -> None:
-    shelf = ResultStore(tmp_path).shelf(MODEL, "text")
-    shelf.add(text_keys(["a", "b"]), vectors_of(["a", "b"]))
-    shelf.close()
-    assert ResultStore(tmp_path).shelf(MODEL, "text").find(text_keys(["a", "b"])).cut.tolist() == [0, 0]
 
 
 def test_clear_forgets_digests_of_files_too(tmp_path: Path) -> None:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import math
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
+from research.items import area, seed_answers
 
 import creperie as cr
 from creperie.cli.items import items as items_command
@@ -23,20 +21,6 @@ from creperie.statistics import fit_responses, picture_gain, robustness
 from creperie.statistics.items import item_rest, short_form
 
 MODELS, ITEMS = 40, 500
-
-
-def research(name: str) -> Any:
-    """A script of research/, which reads the data and makes the figures of the docs."""
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).resolve().parents[2] / "research" / f"{name}.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
-
-
-ITEMS_SCRIPT = research("items")
 
 
 def simulated(
@@ -186,7 +170,6 @@ def test_a_study_of_runs(make_run: Callable[..., Run], tmp_path: Path) -> None:
     place = list(study.answers.models).index(best["model"])
     assert (best["ability"], best["se"]) == (study.fit.ability[place], study.fit.ability_se[place])
     assert (study.answers.chance == 1 / 6).all()  # two captions above two foils
-    assert study.fit is not None
     assert study.fit.difficulty == pytest.approx(fit_responses(study.answers.right, floor=1 / 6).difficulty)
     assert any("answers alone cannot tell which" in note for note in study.document()["notes"])
     assert {pair.a for pair in study.agreement} <= {run.model for run in runs}
@@ -255,7 +238,6 @@ def test_blind_twins_among_the_runs_are_found(
         run.document["name"] += "~noise"
     study = cr.difficulty([*runs, *twins])
     assert study.answers.models == [run.model for run in runs]
-    assert study.gain is not None
     assert study.gain.picture[:, 8].mean() > 0.3 > study.gain.picture[:, 0].mean()
     assert {"text", "picture", "solved_by"} <= set(study.frame().column_names)
     shares = {run: [np.mean(one.outcomes("itt") == HIT) for one in pair] for run, *pair in zip(range(9), runs, twins)}
@@ -286,7 +268,7 @@ def test_real_answers_of_21_models_with_and_without_the_picture() -> None:
     """M3IRT's SEED-Bench answers (arXiv 2603.02663), 250 items and 125 whose picture was exchanged: what text alone
     gives is recovered for models that had no part in it, and exchanged pictures are found at least as well as without
     the blind answers."""
-    answers = ITEMS_SCRIPT.seed_answers(RESPONSES)
+    answers = seed_answers(RESPONSES)
     rng = np.random.default_rng(0)
     sound = rng.permutation(np.flatnonzero(answers.kind == "sound"))[:250]
     exchanged = rng.permutation(np.flatnonzero(answers.kind == "image"))[:125]
@@ -295,9 +277,8 @@ def test_real_answers_of_21_models_with_and_without_the_picture() -> None:
     spoiled = np.arange(len(own)) >= 250
     first = picture_gain(full[:, ::2], blind[:, ::2], np.full(len(own), 0.25))
     no_picture_needed = blind[:, 1::2].mean(axis=1) >= 0.625
-    assert ITEMS_SCRIPT.area(first.text.mean(axis=1), no_picture_needed) > 0.85
+    assert area(first.text.mean(axis=1), no_picture_needed) > 0.85
     gain = picture_gain(full, blind, np.full(len(own), 0.25))
-    assert gain.fit is not None
     plain = fit_responses(full, floor=0.25)
-    assert ITEMS_SCRIPT.area(gain.fit.flipped, spoiled) > ITEMS_SCRIPT.area(plain.flipped, spoiled) - 0.01
-    assert ITEMS_SCRIPT.area(gain.fit.flipped, spoiled) > 0.75
+    assert area(gain.fit.flipped, spoiled) > area(plain.flipped, spoiled) - 0.01
+    assert area(gain.fit.flipped, spoiled) > 0.75

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from foils import foil_bench
 
 import creperie as cr
 from creperie.auditing import entry_of
-from creperie.bench import Item, choice, from_items, save
+from creperie.bench import save
 from creperie.cli.overlap import overlap as overlap_command
 from creperie.cli.robust import robust as robust_command
 from creperie.metrics import HIT, MISS, compare, equivalence
@@ -161,7 +162,7 @@ def test_exit_codes_of_the_measuring_commands(
 ) -> None:
     """0: the answer is yes; 1: it is no; 2: a mistake, in one line; 3: not shown."""
     pairs = [("A dog bites a man.", "A man bites a dog."), ("Two men ride.", "Two men sit.")]
-    save(from_items("mine", [Item(str(k), "s", (), t, choice(1, 1), {}) for k, t in enumerate(pairs)]), tmp_path / "b")
+    save(foil_bench(pairs, "mine"), tmp_path / "b")
     (tmp_path / "same.txt").write_text("two men ride .\n")
     (tmp_path / "other.txt").write_text("Nothing like it.\n")
     runs = [str(make_run(f"fake:{k}", lead=0.8 * k, seed=k).save(tmp_path / "runs").path) for k in range(9)]
@@ -214,7 +215,6 @@ def test_a_ranking_under_every_choice(make_run: Callable[..., Run], tmp_path: Pa
     assert pair.survives == (pair.reversing > 120 * wrong_labels("0/400")[2])
     assert found.accuracies[0].corrected == found.accuracies[0].accuracy
     noisy = robustness(runs, wrong="10/100")
-    assert noisy.ceiling is not None
     assert noisy.ceiling[0] == 0.9
     row = noisy.accuracies[0]
     assert row.corrected * 0.9 + (1 - row.corrected) * 0.1 / 5 == pytest.approx(row.accuracy)  # 2 of 4 captions: 1/6
@@ -228,8 +228,7 @@ def test_a_ranking_under_every_choice(make_run: Callable[..., Run], tmp_path: Pa
 
 def test_a_tie_gains_nothing_by_a_wrong_label_and_missing_items_are_said(tmp_path: Path) -> None:
     """12 wrong labels only level a model that is right on 40 items with one that ties on 12 of them: 7 were printed."""
-    items = [Item(str(k), "s", (f"{k}.png",), ("x", "y"), choice(1, 1), {}) for k in range(40)]
-    bench = from_items("b", items)
+    bench = foil_bench([("x", "y")] * 40, images="{}.png")
     right = np.tile(np.array([1, 0], np.float32), 40)
     tied, part = right.copy(), right.copy()
     tied[:24], part[:20] = 1, np.nan
@@ -260,7 +259,7 @@ def test_accuracies_on_right_labels_are_those_of_simulated_answers(choices: int,
 def test_captions_found_in_a_file_and_in_a_benchmark(tmp_path: Path) -> None:
     pytest.importorskip("rensa")
     texts = [("A brown dog runs over the green grass.", "A cat."), ("Two men ride bikes.", "Two men ride horses.")]
-    bench = from_items("mine", [Item(str(k), "s", (f"{k}.png",), t, choice(1, 1), {}) for k, t in enumerate(texts)])
+    bench = foil_bench(texts, "mine", images="{}.png")
     save(bench, tmp_path / "mine")
     corpus = tmp_path / "corpus.tsv"
     corpus.write_text("1\ta brown dog runs over the green grass !\n2\tA brown dog runs over green grass\n3\tNothing.\n")

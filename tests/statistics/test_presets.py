@@ -2,36 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pytest
 from click.testing import CliRunner
+from research.presets import null_table, p_values
 
 from creperie.cli.stats import stats
 from creperie.core import CreperieError
 from creperie.statistics import AnalysisExtras, find_analysis_preset, fit_study, with_families
 from creperie.statistics.families import stem_of
-
-FILE = Path(__file__).resolve().parents[2] / "research" / "presets.py"
-
-
-def simulation() -> Any:
-    """research/presets.py, whose tables are null data."""
-    spec = importlib.util.spec_from_file_location("presets", FILE)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-PRESETS = simulation()
 
 
 @pytest.mark.slow
@@ -46,7 +30,7 @@ def test_presets_have_no_more_false_effects_than_they_should(
     false with 12 models, and 10.6 % without families where there are four; without an intercept per comparison, up to
     10 % of `construction` and 19 % of `argument-order`."""
     tables = 12 if preset == "foils" else 6
-    p = [p for seed in range(tables) for p in PRESETS.p_values((preset, models, deviation, seed, families, ""))]
+    p = [p for seed in range(tables) for p in p_values((preset, models, deviation, seed, families, ""))]
     assert len(p) >= 40
     assert np.mean(np.array(p) < 0.05) <= 0.09
 
@@ -60,7 +44,7 @@ def test_every_preset_has_an_intercept_per_item_and_slopes_per_model() -> None:
 
 def test_random_effects_that_the_rows_cannot_show_are_left_out() -> None:
     """One model: an intercept per item would be the rows' own variation, slopes per model the effects themselves."""
-    table = PRESETS.null_table(np.random.default_rng(0), "foils", 1, 1.0)
+    table = null_table(np.random.default_rng(0), "foils", 1, 1.0)
     (one,) = fit_study(table, find_analysis_preset("foils").analyses, AnalysisExtras(lenient=True)).fits
     assert one.analysis.random == ("image",)
     assert any("no random effect of item, model:longer, model:subset" in note for note in one.notes)
@@ -68,7 +52,7 @@ def test_random_effects_that_the_rows_cannot_show_are_left_out() -> None:
 
 def test_slopes_stay_where_models_differ_in_what_a_factor_does() -> None:
     rng = np.random.default_rng(1)
-    table = PRESETS.null_table(rng, "foils", 8, 0.5)
+    table = null_table(rng, "foils", 8, 0.5)
     lean = {f"m{m:02d}": m / 7 for m in range(8)}  # the more, the more it is drawn to longer captions
     rows = zip(table.column("model").to_pylist(), table.column("longer").to_pylist())
     chosen = [float(rng.random() < (0.5 + 0.45 * lean[m] if longer == "caption" else 0.5)) for m, longer in rows]
@@ -100,7 +84,7 @@ def test_the_stem_of_a_name(model: str, stem: str) -> None:
 
 
 def families_table(seed: int = 0) -> pa.Table:
-    return PRESETS.null_table(np.random.default_rng(seed), "foils", 12, 1.0, 4)
+    return null_table(np.random.default_rng(seed), "foils", 12, 1.0, 4)
 
 
 def test_foils_has_a_random_term_with_slopes_for_families() -> None:
@@ -124,7 +108,7 @@ def test_the_papers_presets_are_as_published_and_say_so(name: str) -> None:
 
 def test_models_without_a_family_change_nothing_and_one_family_is_said() -> None:
     preset = find_analysis_preset("foils")
-    table = PRESETS.null_table(np.random.default_rng(0), "foils", 5, 1.0)
+    table = null_table(np.random.default_rng(0), "foils", 5, 1.0)
     assert with_families(table, preset.analyses, "", preset.ours).notes == ()
     one = table.set_column(1, "model", pa.array([f"clip-{m}" for m in table.column("model").to_pylist()]))
     study = with_families(one, preset.analyses, "", preset.ours)
@@ -133,7 +117,7 @@ def test_models_without_a_family_change_nothing_and_one_family_is_said() -> None
 
 
 def test_a_column_names_the_families(tmp_path: Path) -> None:
-    table = PRESETS.null_table(np.random.default_rng(0), "foils", 6, 1.0)
+    table = null_table(np.random.default_rng(0), "foils", 6, 1.0)
     maker = ["one" if m in ("m00", "m01", "m02") else "two" for m in table.column("model").to_pylist()]
     pyarrow.csv.write_csv(table.append_column("maker", pa.array(maker)), tmp_path / "t.csv")
     call = [str(tmp_path / "t.csv"), "--preset", "foils", "--families", "maker", "--json"]

@@ -35,6 +35,20 @@ def one_thread() -> Any:
     torch.set_num_threads(before)
 
 
+@pytest.fixture
+def trained(data: Any, small: Any, tmp_path: Path) -> Any:
+    """Train a fresh small model in a folder of this test; `changes` are of the settings."""
+    own = data
+
+    def run(
+        name: Any = "a", data: Any = own, weights: int = 0, truncate: bool = False, force: bool = False, **changes: Any
+    ) -> Any:
+        job = TrainingJob(small(weights), data, replace(SETTINGS, **changes), truncate=truncate)
+        return train_job(job, tmp_path / name, device="cpu", force=force)
+
+    return run
+
+
 def weights(folder: Path) -> dict[str, torch.Tensor]:
     return load_file(folder / "model" / "model.safetensors")
 
@@ -47,9 +61,9 @@ def losses(folder: Path) -> list[dict[str, Any]]:
     return checkpoints.read_metrics(folder)
 
 
-def test_the_same_seed_gives_the_same_bits_and_another_does_not(data: Any, small: Any, tmp_path: Path) -> None:
+def test_the_same_seed_gives_the_same_bits_and_another_does_not(trained: Any, tmp_path: Path) -> None:
     for name, seed in (("a", 3), ("b", 3), ("c", 4)):
-        train_job(TrainingJob(small(), data, replace(SETTINGS, seed=seed)), tmp_path / name, device="cpu")
+        trained(name, seed=seed)
     assert same(weights(tmp_path / "a"), weights(tmp_path / "b"))
     assert losses(tmp_path / "a") == losses(tmp_path / "b")
     assert not same(weights(tmp_path / "a"), weights(tmp_path / "c"))
@@ -87,15 +101,15 @@ train_job(job, sys.argv[1], device="cpu", progress=killing)
 
 
 @pytest.mark.slow
-def test_killed_and_resumed_gives_the_same_weights_to_the_bit(data: Any, small: Any, tmp_path: Path) -> None:
-    train_job(TrainingJob(small(), data, SETTINGS), tmp_path / "whole", device="cpu")
+def test_killed_and_resumed_gives_the_same_weights_to_the_bit(trained: Any, tmp_path: Path) -> None:
+    trained("whole")
     command = [sys.executable, "-c", KILLED, str(tmp_path / "killed")]
     ended = subprocess.run(command, timeout=240, capture_output=True, env=None)
     assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()
     assert checkpoints.steps_kept(tmp_path / "killed") == [2, 4]
     assert [line["step"] for line in losses(tmp_path / "killed")] == [1, 2, 3, 4, 5]
     (tmp_path / "killed" / "checkpoints" / ".step-000006.half").mkdir()
-    done = train_job(TrainingJob(small(), data, SETTINGS), tmp_path / "killed", device="cpu")
+    done = trained("killed")
     assert done.document["steps"] == 6
     assert same(weights(tmp_path / "whole"), weights(tmp_path / "killed"))
     assert losses(tmp_path / "whole") == losses(tmp_path / "killed")
@@ -123,32 +137,32 @@ def test_adapters_resume_to_the_bit_too(data: Any, clip_folder: Path, tmp_path: 
     assert whole.uri == f"hf:{tmp_path / 'whole' / 'model'}"
 
 
-def test_a_finished_training_is_not_done_again(data: Any, small: Any, tmp_path: Path) -> None:
-    train_job(TrainingJob(small(), data, SETTINGS), tmp_path / "a", device="cpu")
+def test_a_finished_training_is_not_done_again(trained: Any, tmp_path: Path) -> None:
+    trained()
     before = (tmp_path / "a" / "model" / "model.safetensors").stat().st_mtime_ns
-    again = train_job(TrainingJob(small(), data, SETTINGS), tmp_path / "a", device="cpu")
+    again = trained()
     assert (tmp_path / "a" / "model" / "model.safetensors").stat().st_mtime_ns == before
     assert again.document["finished"]
 
 
-def test_another_job_in_the_same_folder_is_refused(data: Any, small: Any, tmp_path: Path) -> None:
-    train_job(TrainingJob(small(), data, SETTINGS), tmp_path / "a", device="cpu")
+def test_another_job_in_the_same_folder_is_refused(trained: Any) -> None:
+    trained()
     with pytest.raises(UsageError, match="settings differ"):
-        train_job(TrainingJob(small(), data, replace(SETTINGS, lr=5e-4)), tmp_path / "a", device="cpu")
+        trained(lr=5e-4)
     with pytest.raises(UsageError, match="weights differ"):
-        train_job(TrainingJob(small(1), data, SETTINGS), tmp_path / "a", device="cpu")
-    train_job(TrainingJob(small(), data, replace(SETTINGS, lr=5e-4)), tmp_path / "a", device="cpu", force=True)
+        trained(weights=1)
+    trained(force=True, lr=5e-4)
 
 
-def test_a_folder_of_something_else_is_left_alone(data: Any, small: Any, tmp_path: Path) -> None:
+def test_a_folder_of_something_else_is_left_alone(trained: Any, tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("precious")
     with pytest.raises(UsageError, match="contains no training"):
-        train_job(TrainingJob(small(), data, SETTINGS), tmp_path, device="cpu", force=True)
+        trained("", force=True)
     assert (tmp_path / "mine.txt").read_text() == "precious"
 
 
 def test_a_loss_that_is_no_number_names_the_batch_and_keeps_the_last_good_step(
-    data: Any, small: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    trained: Any, data: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from creperie.training import loop
 
@@ -161,7 +175,7 @@ def test_a_loss_that_is_no_number_names_the_batch_and_keeps_the_last_good_step(
 
     monkeypatch.setattr(loop, "batch_loss", broken)
     with pytest.raises(DivergedError, match=r"loss of step 4 is nan \(batch: ") as caught:
-        train_job(TrainingJob(small(), data, SETTINGS), tmp_path / "a", device="cpu")
+        trained()
     dice = np.random.Generator(np.random.PCG64([SETTINGS.seed, 0]))  # 36 examples: batch 3 is in epoch 0
     rows = dice.permutation(36)[24:32]
     assert calls[3].number == 3
@@ -172,9 +186,9 @@ def test_a_loss_that_is_no_number_names_the_batch_and_keeps_the_last_good_step(
 
 
 def test_a_full_disk_keeps_the_last_checkpoint_and_the_training_goes_on_later(
-    data: Any, small: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    trained: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    train_job(TrainingJob(small(), data, SETTINGS), tmp_path / "whole", device="cpu")
+    trained("whole")
     real = torch.save
 
     def full(state: Any, path: Path) -> None:
@@ -185,10 +199,10 @@ def test_a_full_disk_keeps_the_last_checkpoint_and_the_training_goes_on_later(
     with monkeypatch.context() as patch:
         patch.setattr(torch, "save", full)
         with pytest.raises(DataError, match=r"step 4 cannot be written.*No space left.*step-000002"):
-            train_job(TrainingJob(small(), data, SETTINGS), tmp_path / "a", device="cpu")
+            trained()
     assert checkpoints.steps_kept(tmp_path / "a") == [2]
     assert not list((tmp_path / "a" / "checkpoints").glob(".*"))
-    train_job(TrainingJob(small(), data, SETTINGS), tmp_path / "a", device="cpu")
+    trained()
     assert same(weights(tmp_path / "whole"), weights(tmp_path / "a"))
 
 
@@ -197,41 +211,41 @@ def test_the_setting_that_is_wrong_is_named() -> None:
         TrainingSettings(steps=-1, warmup=-1)
 
 
-def test_training_without_any_foil_is_refused(data: Any, small: Any, tmp_path: Path) -> None:
+def test_training_without_any_foil_is_refused(trained: Any, data: Any) -> None:
     bare = replace(data, examples=tuple(replace(e, foils=()) for e in data.examples))
     with pytest.raises(UsageError, match="no example has a foil"):
-        train_job(TrainingJob(small(), bare, SETTINGS), tmp_path / "a", device="cpu")
+        trained(data=bare)
     with pytest.raises(UsageError, match="no second true caption"):
-        train_job(TrainingJob(small(), data, replace(SETTINGS, objective="triple")), tmp_path / "b", device="cpu")
+        trained("b", objective="triple")
 
 
-def test_a_warm_up_that_never_ends_is_refused_and_leaves_no_trace(data: Any, small: Any, tmp_path: Path) -> None:
+def test_a_warm_up_that_never_ends_is_refused_and_leaves_no_trace(trained: Any) -> None:
     with pytest.raises(UsageError, match="warm-up takes 1000 steps, but the whole run only 6"):
-        train_job(TrainingJob(small(), data, replace(SETTINGS, warmup=1000)), tmp_path / "a", device="cpu")
-    assert train_job(TrainingJob(small(), data, SETTINGS), tmp_path / "a", device="cpu").document["steps"] == 6
+        trained(warmup=1000)
+    assert trained().document["steps"] == 6
 
 
-def test_batches_without_foils_are_counted(data: Any, small: Any, tmp_path: Path) -> None:
+def test_batches_without_foils_are_counted(trained: Any, data: Any) -> None:
     few = replace(data, examples=tuple(replace(e, foils=e.foils[: k == 0]) for k, e in enumerate(data.examples)))
-    done = train_job(TrainingJob(small(), few, replace(SETTINGS, steps=4)), tmp_path / "a", device="cpu")
+    done = trained(data=few, steps=4)
     assert done.document["batches_without_foils"] == 3  # 36 examples in batches of 8: one epoch has one foil
 
 
-def test_captions_beyond_the_context_are_named(data: Any, small: Any, tmp_path: Path) -> None:
+def test_captions_beyond_the_context_are_named(trained: Any, data: Any) -> None:
     long = replace(data.examples[5], caption=" ".join(["cat"] * 60))
     set_ = replace(data, examples=(*data.examples[:5], long, *data.examples[6:]))
     with pytest.raises(DataError, match=rf"{long.key}: 1 captions are longer .* by 14 tokens"):
-        train_job(TrainingJob(small(), set_, SETTINGS), tmp_path / "a", device="cpu")
-    done = train_job(TrainingJob(small(), set_, SETTINGS, truncate=True), tmp_path / "b", device="cpu")
+        trained(data=set_)
+    done = trained("b", data=set_, truncate=True)
     assert done.document["captions_cut"] == 1
 
 
-def test_a_picture_that_cannot_be_read_says_so(data: Any, small: Any, tmp_path: Path) -> None:
+def test_a_picture_that_cannot_be_read_says_so(trained: Any, data: Any) -> None:
     def broken(key: str) -> Any:
         raise DataError("is not a picture", where=key)
 
     with pytest.raises(DataError, match="is not a picture"):
-        train_job(TrainingJob(small(), TrainSet("x", data.examples, broken), SETTINGS), tmp_path / "a", device="cpu")
+        trained(data=TrainSet("x", data.examples, broken))
 
 
 def test_accumulated_batches_average_their_losses(data: Any, small: Any, tmp_path: Path) -> None:
