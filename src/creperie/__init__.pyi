@@ -320,7 +320,6 @@ class _Ranking:
     values: tuple[float, ...]
     ranks: tuple[int, ...]
     gains: tuple[int, ...]
-    side: tuple[int, ...] = ...
 
 @dataclass(frozen=True)
 class _Correlated:

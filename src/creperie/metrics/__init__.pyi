@@ -12,7 +12,6 @@ from creperie.metrics.cells import scores_blind_to as scores_blind_to
 from creperie.metrics.comparison import Comparison as Comparison
 from creperie.metrics.comparison import McNemar as McNemar
 from creperie.metrics.comparison import compare as compare
-from creperie.metrics.comparison import compare_all as compare_all
 from creperie.metrics.comparison import compare_subsets as compare_subsets
 from creperie.metrics.comparison import holm as holm
 from creperie.metrics.comparison import mcnemar as mcnemar
