@@ -159,10 +159,10 @@ def _pool_prompt(library: Any, name: str, include_prompt: bool | None) -> None:
     INSTRUCTOR models leave these tokens out, but that is not stored in their folders: the library recognises the models
     by their names on the hub, which a local folder does not have.
     """
-    wanted = False if include_prompt is None and name.startswith(INSTRUCTOR) else include_prompt
+    include = False if include_prompt is None and name.startswith(INSTRUCTOR) else include_prompt
     for module in library:
-        if wanted is not None and hasattr(module, "include_prompt"):
-            module.include_prompt = wanted
+        if include is not None and hasattr(module, "include_prompt"):
+            module.include_prompt = include
 
 
 def _staged(plain: SentenceEncoder, place: Place, *, check: bool) -> StagedSentenceEncoder | None:

@@ -238,12 +238,12 @@ def _positions(advance: Advance) -> Callable[[int], None]:
     """Return a function that takes the number of bytes now on disk and calls `advance` with the increase since its last
     call.
     """
-    told = 0
+    reported = 0
 
     def at(size: int) -> None:
-        nonlocal told
-        advance(size - told)
-        told = size
+        nonlocal reported
+        advance(size - reported)
+        reported = size
 
     return at
 

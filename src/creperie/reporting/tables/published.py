@@ -148,8 +148,8 @@ class PublishedTable:
         If the table is about other images in place of the benchmark's own, such as noise, the names with the suffix for
         these images (such as `~noise`) are included.
         """
-        wanted = [column.benchmark] if column else self.benchmarks() or self.about or [self.paper]
-        names = {name for bench in wanted for name in benchmark_names(bench)}
+        benches = [column.benchmark] if column else self.benchmarks() or self.about or [self.paper]
+        names = {name for bench in benches for name in benchmark_names(bench)}
         blinded = [pattern.rpartition("~")[2] for pattern in self.groups if "~" in pattern]
         return names | {f"{name}~{kind}" for name in names for kind in blinded}
 
@@ -222,13 +222,13 @@ def _misfits(columns: Sequence[Column], rows: Sequence[PublishedRow]) -> Iterato
     them. They differ by more than 0.01 from k/n for every k up to the number n of items, whether k/n is rounded or cut
     off after two digits.
     """
-    told = []
+    misfits = []
     for column in (c for c in columns if c.measured and c.n and c.over == "items" and c.unit == "%"):
         cells = {row.model: row.cells[column.name] for row in rows if not row.answered}
         if odd := [model for model, cell in cells.items() if cell and not _fits(cell, column.n or 0)]:
-            told.append(f"{column.title} ({column.n:,} items) {', '.join(odd)}")
-    if told:
-        yield f"Printed figures of models that are within 0.01 of no share of the items: {'; '.join(told)}."
+            misfits.append(f"{column.title} ({column.n:,} items) {', '.join(odd)}")
+    if misfits:
+        yield f"Printed figures of models that are within 0.01 of no share of the items: {'; '.join(misfits)}."
 
 
 def _fits(cell: str, n: int) -> bool:
