@@ -90,7 +90,7 @@ def planted(pairs: Pairs, right: float, rng: np.random.Generator) -> Pairs:
     """The word "now" after the first of one caption of every pair: the true one in so many cases."""
     import pyarrow as pa
 
-    texts = [[*pairs.said(side)] for side in (pairs.left, pairs.right)]
+    texts = [[*pairs.captions_at(side)] for side in (pairs.left, pairs.right)]
     for k, true in enumerate(rng.random(len(pairs)) < right):
         first, _, rest = texts[0 if true else 1][k].partition(" ")
         texts[0 if true else 1][k] = f"{first} now {rest}"

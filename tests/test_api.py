@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 import subprocess
@@ -312,6 +313,20 @@ def test_the_public_names() -> None:
 
 def test_the_stubs_have_the_signatures_of_today() -> None:
     assert stubs.stubs() == {door: path.read_text("utf-8") for door, path in stubs.STUBS.items()}
+
+
+def test_type_checkers_read_numpy_and_pillow_beside_the_public_packages() -> None:
+    """So a user's file is checked in seconds: following one more import of a room reads torch, transformers and openai.
+    Imports in functions are not followed.
+    """
+    public = re.compile(r"creperie(\.plugin|\.testing(\.\w+)?)?")
+    for path in [*stubs.STUBS.values(), *(stubs.ROOT / "creperie" / "testing").glob("*.py")]:
+        for node in ast.parse(path.read_text("utf-8")).body:
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            for name in [str(node.module)] if isinstance(node, ast.ImportFrom) else names:
+                library = name.partition(".")[0]
+                known = library in sys.stdlib_module_names | {"numpy", "PIL"}
+                assert known or public.fullmatch(name), f"{path}: {name}"
 
 
 def test_type_checkers_see_the_keywords_and_read_no_large_library(tmp_path: Path) -> None:

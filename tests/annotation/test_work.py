@@ -337,7 +337,7 @@ def test_answers_are_never_changed_or_deleted(db: Database, bench: Benchmark) ->
     reply(db, who, ticket, "k")
     with pytest.raises(StateError, match="cannot be changed"), db.write() as session:
         session.scalars(select(Answer)).one().comment = "x"
-    with pytest.raises(StateError, match="cannot be deleted; to erase .* `annotate withdraw`"), db.write() as session:
+    with pytest.raises(StateError, match=r"cannot be deleted; to erase .* `annotate withdraw`"), db.write() as session:
         session.delete(session.scalars(select(Answer)).one())
     assert count(db, comment="") == 1
 

@@ -116,7 +116,9 @@ def test_the_order_of_the_items_changes_nothing(planted: Planted) -> None:
     def figures(items: list[Item]) -> tuple[dict[tuple[str, str], tuple[float, ...]], list[str]]:
         bench = from_items("b", [replace(item, id=str(k)) for k, item in enumerate(items)])
         pairs, rows = pairs_of(bench), audit(bench, names, progress=None).rows
-        kept = {pairs.said(pairs.left[k : k + 1])[0] for k in np.flatnonzero(drawn(pairs, {"some": 50, "few": 9}, 0))}
+        kept = {
+            pairs.captions_at(pairs.left[k : k + 1])[0] for k in np.flatnonzero(drawn(pairs, {"some": 50, "few": 9}, 0))
+        }
         return {(r.subset, r.attacker): astuple(r.measure) for r in rows}, sorted(kept)
 
     def same(one: dict[tuple[str, str], tuple[float, ...]], two: dict[tuple[str, str], tuple[float, ...]]) -> None:

@@ -275,6 +275,9 @@ def test_the_spread_of_an_attacker_widens_its_interval_and_its_test() -> None:
     plain, wide = (measure_attacker(replace(answers, spreads=np.full(400, s))) for s in (1.0, 1.5))
     assert (wide.high - wide.low) / (plain.high - plain.low) == pytest.approx(1.5, rel=0.02)
     assert wide.p > plain.p + 0.1
+    looked = measure_attacker(answers, p_factor=2)
+    assert (looked.p, looked.accuracy) == (pytest.approx(min(1, 2 * plain.p)), plain.accuracy)
+    assert looked.low < plain.low < plain.high < looked.high
 
 
 @pytest.mark.parametrize(

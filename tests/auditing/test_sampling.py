@@ -84,7 +84,7 @@ def test_what_is_decided_is_asked_once(planted: Planted) -> None:
     pairs = pairs_of(planted(longer, 900))
     leaks = sample_for(pairs, [slow(1.0)], set(), 20, 0.55, 0)
     assert leaks.keep("lm-mean").sum() < STEPS[0] + ROOM
-    assert leaks.looks["planted"] == 1 / EARLY  # as strict as the look that ended it
+    assert leaks.p_factors["planted"] == 1 / EARLY  # as strict as the look that ended it
     fair_pairs = pairs_of(planted(fair, 2400))
     known = sample_for(fair_pairs, [slow()], {"planted"}, 20, 0.55, 0)
     assert FEW <= known.keep("lm-mean").sum() < FEW + ROOM
@@ -100,7 +100,7 @@ def test_each_attacker_gets_as_many_items_as_it_can_take(planted: Planted) -> No
     assert most["lm-mean"] <= counts["lm-mean"] < most["lm-mean"] + ROOM
     assert counts["learned-embedding"] == counts["ensemble"] == 2400
     assert (drawn_for.keep("lm-mean") <= drawn_for.keep("learned-embedding")).all()
-    assert drawn_for.looks == {"planted": pytest.approx(1 / 0.96), "all": 3}
+    assert drawn_for.p_factors == {"planted": pytest.approx(1 / 0.96), "all": 3}
 
 
 def test_others_learn_beside_a_language_model_what_they_learn_alone(planted: Planted) -> None:

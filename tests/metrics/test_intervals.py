@@ -29,7 +29,7 @@ from creperie.metrics import (
 from creperie.metrics.detection import f1
 from creperie.metrics.intervals import share_confidence, two_share_confidence
 from creperie.metrics.likely import _log_likelihood
-from creperie.metrics.special import chi2_tail, fair_coin_tail
+from creperie.metrics.special import fair_coin_tail
 
 
 @given(n=st.integers(1, 5000), share=st.floats(0, 1), level=st.sampled_from([0.5, 0.9, 0.95, 0.99]))
@@ -74,11 +74,6 @@ def test_f1_of_clusters_that_fail_together_reaches_lower_than_what_its_items_los
     reached = two_share_confidence(columns, f1, own).interval(0.95)
     assert reached.low < bounded_interval(columns, f1, own, MetricSettings()).low
     assert reached.method == "mover"
-
-
-@given(x=st.floats(-30, 30))
-def test_normal_and_chi_squared_tails(x: float) -> None:
-    assert chi2_tail(abs(x)) == pytest.approx(stats.chi2.sf(abs(x), 1), rel=1e-9)
 
 
 def test_the_ends_of_distributions() -> None:

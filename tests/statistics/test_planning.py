@@ -73,7 +73,7 @@ def test_a_planned_audit_has_the_samples_looks_and_spread_of_a_real_one() -> Non
     audit = _Common(PowerOptions(items=6000, accuracy=0.5), 6000, np.random.default_rng(0))
     counts = {name: audit.answers(entry_of(name)).pairs.n_items for name in ("length-chars", "lm-mean", "ensemble")}
     assert counts == {"length-chars": 6000, "lm-mean": 2000, "ensemble": 2500}
-    assert [audit.looks(entry_of(name)) for name in counts] == [1, 1 / 0.96, 1 / 0.96]
+    assert [audit.p_factor(entry_of(name)) for name in counts] == [1, 1 / 0.96, 1 / 0.96]
     assert (audit.answers(entry_of("ensemble")).spreads > 1.2).all()
     told = audit.answers(entry_of("length-chars")).raw
     assert np.mean(told[told != 0] > 0) == pytest.approx(0.5, abs=0.03)

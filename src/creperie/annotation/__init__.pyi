@@ -9,7 +9,6 @@ from creperie.annotation.crowd import crowd_address as crowd_address
 from creperie.annotation.crowd import list_workers as list_workers
 from creperie.annotation.crowd import payments as payments
 from creperie.annotation.crowd import signature as signature
-from creperie.annotation.database import DEFAULT_DATABASE as DEFAULT_DATABASE
 from creperie.annotation.database import Database as Database
 from creperie.annotation.database import database_place as database_place
 from creperie.annotation.database import open_database as open_database

@@ -119,8 +119,8 @@ def _receipt(desk: Desk, key: str, question: Question, value: Json | None) -> Re
     if question.kind != PRACTICE or known is None or value is None:
         return Receipt(key)
     why = desk.task.words.get("why", {}).get(known.get("verdict"), "")
-    said = desk.task.say(question.payload, known)
-    return Receipt(key, desk.task.right(value, known), f"{said}. {why}" if why else said)
+    answer = desk.task.say(question.payload, known)
+    return Receipt(key, desk.task.right(value, known), f"{answer}. {why}" if why else answer)
 
 
 def _add(

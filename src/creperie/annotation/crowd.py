@@ -67,14 +67,14 @@ def crowd_address(db: Database, name: str, actor: str = "cli") -> str:
 
 def list_workers(db: Database, name: str, ids: Iterable[str], actor: str = "cli") -> int:
     """Let workers with these ids enter a study, once each; return how many are new. Only keyed hashes are stored."""
-    wanted = [one for one in map(str.strip, ids) if one]
-    if len(wanted) > MOST_IDS or any(not is_worker(one) for one in wanted):
+    worker_ids = [one for one in map(str.strip, ids) if one]
+    if len(worker_ids) > MOST_IDS or any(not is_worker(one) for one in worker_ids):
         what = f"the list has more than {MOST_IDS:,} ids, or an id that is not 1 to 128 printable ASCII characters"
         raise UsageError(what, hint="write one id per line; split longer lists")
     with db.write() as session:
         study = study_named(session, name)
         known = set(session.scalars(select(Listed.worker).where(Listed.study_id == study.id)))
-        new = {worker_hash(study, one) for one in wanted} - known
+        new = {worker_hash(study, one) for one in worker_ids} - known
         session.add_all(Listed(study_id=study.id, worker=one) for one in sorted(new))
         log(session, actor, "list workers", study, new=len(new))
     return len(new)
@@ -92,8 +92,8 @@ def is_worker(worker: str) -> bool:
 def study_of_address(session: Session, token: str) -> StudyRow | None:
     """Return the study with this shared address; None if no study has it."""
     # Few studies have one, and settings are JSON: a linear search is enough.
-    wanted, studies = hashed(token), session.scalars(select(StudyRow))
-    return next((s for s in studies if s.settings.get("crowd_address") == wanted), None)
+    token_hash, studies = hashed(token), session.scalars(select(StudyRow))
+    return next((s for s in studies if s.settings.get("crowd_address") == token_hash), None)
 
 
 def worker_hash(study: StudyRow, worker: str) -> str:

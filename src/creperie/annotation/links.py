@@ -311,8 +311,8 @@ def visitor_named(session: Session, name: str) -> Visitor | None:
     return _visitor(session, _OWNERS.where(Link.name == name))
 
 
-def _visitor(session: Session, wanted: Select[Link], lock: bool = False) -> Visitor | None:
-    lasting = wanted.where(Link.revoked.is_(None), Link.expires > time.time())
+def _visitor(session: Session, query: Select[Link], lock: bool = False) -> Visitor | None:
+    lasting = query.where(Link.revoked.is_(None), Link.expires > time.time())
     here = lasting.add_columns(StudyRow).join(StudyRow, StudyRow.id == Link.study_id, isouter=not lock)
     here = here.order_by(Link.kind.desc(), Link.id.desc())
     first = session.execute(here.with_for_update(read=True, of=StudyRow) if lock else here).first()

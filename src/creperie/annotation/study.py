@@ -109,11 +109,11 @@ def _about(bench: Benchmark, other: Benchmark | None) -> Json:
 
 
 def _check_pictures(bench: Benchmark, drafts: Sequence[QuestionDraft]) -> None:
-    """Raise an error unless every picture can be shown. Pictures are opened in the same way as by the server."""
-    wanted = sorted({reference for draft in drafts for reference in draft.payload["images"]})
-    store = store_at(bench.images.location if wanted else "")
+    """Raise an error unless every picture can be shown; pictures are opened as the server will open them."""
+    references = sorted({reference for draft in drafts for reference in draft.payload["images"]})
+    store = store_at(bench.images.location if references else "")
     missing = []
-    for reference in wanted:
+    for reference in references:
         try:
             open_image(store, reference, max_pixels=MAX_PIXELS)
         except (DataError, OSError) as e:
@@ -122,7 +122,8 @@ def _check_pictures(bench: Benchmark, drafts: Sequence[QuestionDraft]) -> None:
         reference, error = missing[0]
         why = getattr(error, "what", error)
         raise UsageError(
-            f"{len(missing)} of {len(wanted)} pictures cannot be shown to people; the first, {reference[:80]!r}: {why}",
+            f"{len(missing)} of {len(references)} pictures cannot be shown to people; "
+            f"the first, {reference[:80]!r}: {why}",
             where=bench.name,
             hint="pass the folder of the pictures as `images=`; replace links to files outside the folder by copies",
         )
@@ -155,8 +156,8 @@ def _drafts(task: StudyTask, bench: Benchmark, other: Benchmark | None, plan: St
 
 
 def _sampled_items(bench: Benchmark, plan: StudyPlan) -> list[Item]:
-    wanted = bench.only(plan.subsets) if plan.subsets else bench
-    return list(items_of((wanted if plan.sample is None else wanted.sample(plan.sample, plan.seed)).table))
+    candidates = bench.only(plan.subsets) if plan.subsets else bench
+    return list(items_of((candidates if plan.sample is None else candidates.sample(plan.sample, plan.seed)).table))
 
 
 def _unsampled_drafts(task: StudyTask, bench: Benchmark, plan: StudyPlan, dice: random.Random) -> list[QuestionDraft]:
@@ -178,15 +179,15 @@ def _split_questions(
     Practice questions and checks are made from `spare` and, if these are too few, from `drafts`. The main questions are
     the drafts of all items that were not used in this way.
     """
-    wanted = plan.practice
-    if wanted is None:
-        wanted = min(PRACTICE_AT_MOST, len(drafts) // PRACTICE_SHARE)
+    practice = plan.practice
+    if practice is None:
+        practice = min(PRACTICE_AT_MOST, len(drafts) // PRACTICE_SHARE)
     pool = _one_per_item(spare, dice) + _one_per_item(drafts, dice)
-    made = list(_known_questions(task, pool, wanted + plan.attention))
-    if len(made) < wanted + plan.attention:
+    made = list(_known_questions(task, pool, practice + plan.attention))
+    if len(made) < practice + plan.attention:
         raise UsageError(
-            f"only {len(made)} questions with a known answer can be made of these items, but practice={wanted} and "
-            f"attention={plan.attention} need {wanted + plan.attention}",
+            f"only {len(made)} questions with a known answer can be made of these items, but practice={practice} and "
+            f"attention={plan.attention} need {practice + plan.attention}",
             hint="lower practice or attention, or use more items",
         )
     used = {draft.key for _, drafts_used in made for draft in drafts_used}
@@ -194,10 +195,10 @@ def _split_questions(
     asked = min(len(main), plan.per_annotator or len(main))
     if asked < max(1, plan.attention):
         raise UsageError(
-            f"practice={wanted} leaves {asked} questions for each annotator, too few for attention={plan.attention}",
+            f"practice={practice} leaves {asked} questions for each annotator, too few for attention={plan.attention}",
             hint="lower practice or attention",
         )
-    kinds = [PRACTICE] * wanted + [ATTENTION] * plan.attention
+    kinds = [PRACTICE] * practice + [ATTENTION] * plan.attention
     return main + [replace(one, kind=kind) for (one, _), kind in zip(made, kinds, strict=True)]
 
 
@@ -210,11 +211,11 @@ def _one_per_item(drafts: Sequence[QuestionDraft], dice: random.Random) -> list[
     return list({draft.key: draft for draft in dice.sample(drafts, len(drafts))}.values())
 
 
-def _known_questions(task: StudyTask, left: list[QuestionDraft], wanted: int) -> Iterator[Made]:
-    """Yield `wanted` questions with a known answer, or fewer if too few drafts are `left`. Each comes with the drafts
-    from which it was made. Every possible answer is the right one equally often.
+def _known_questions(task: StudyTask, left: list[QuestionDraft], count: int) -> Iterator[Made]:
+    """Yield questions with a known answer, each with the drafts from which it was made. There are `count` of them, or
+    fewer if too few drafts are `left`. Every possible answer is the right one equally often.
     """
-    for n in range(wanted):
+    for n in range(count):
         made = next(_candidates(task, left, n), None)
         if made is None:
             return

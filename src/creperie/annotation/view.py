@@ -88,15 +88,15 @@ def terms_of(session: Session, study: StudyRow, me: Annotator | None = None) -> 
     number, practice = _left(session, study, me)
     arrived, expected = arrivals(session, study, settings)
     asked = count_questions(session, study)[MAIN]
-    wanted = max(expected, arrived + (me is None)) * (_quota(study, me) or asked)
-    fewer = number > 0 and wanted > study.plan["overlap"] * asked
+    answers_expected = max(expected, arrived + (me is None)) * (_quota(study, me) or asked)
+    fewer = number > 0 and answers_expected > study.plan["overlap"] * asked
     taken = select(Answer.annotator_id, Answer.seconds).where(Answer.study_id == study.id, Answer.seconds.is_not(None))
     seconds = [(who, one) for who, one in session.execute(taken.limit(1000)) if one is not None]
     several = len({who for who, _ in seconds}) >= 3
     each = median(one for _, one in seconds) if several else SECONDS
     most = "up to " if fewer else ""
-    told = f"{most}{number:,}" + (f" and {practice} for practice" if practice else "")
-    rows = [("Questions", told if number else "none at the moment")]
+    questions_text = f"{most}{number:,}" + (f" and {practice} for practice" if practice else "")
+    rows = [("Questions", questions_text if number else "none at the moment")]
     if number:
         rows.append(("Time", f"{most}about {max(1, math.ceil((number + practice) * each / 60))} min"))
     if not settings.pay:

@@ -11,7 +11,6 @@ from creperie.auditing.battery import CUES as CUES
 from creperie.auditing.battery import AttackerModels as AttackerModels
 from creperie.auditing.battery import make_attackers as make_attackers
 from creperie.auditing.battery import runnable_attackers as runnable_attackers
-from creperie.auditing.boosted import fit_boosted as fit_boosted
 from creperie.auditing.document import audit_answer as audit_answer
 from creperie.auditing.document import audit_document as audit_document
 from creperie.auditing.document import audit_page as audit_page
@@ -21,7 +20,6 @@ from creperie.auditing.document import leaking_cells as leaking_cells
 from creperie.auditing.document import read_audit as read_audit
 from creperie.auditing.document import strongest_cell as strongest_cell
 from creperie.auditing.document import write_audit_page as write_audit_page
-from creperie.auditing.features import PairFeatures as PairFeatures
 from creperie.auditing.features import pair_features as pair_features
 from creperie.auditing.folds import FOLDS as FOLDS
 from creperie.auditing.folds import fold_count as fold_count
@@ -34,7 +32,6 @@ from creperie.auditing.kept import kept_audits as kept_audits
 from creperie.auditing.large import SAMPLE as SAMPLE
 from creperie.auditing.large import attacked_part as attacked_part
 from creperie.auditing.large import item_features as item_features
-from creperie.auditing.learned import INNER_FOLDS as INNER_FOLDS
 from creperie.auditing.learned import LearnedAttacker as LearnedAttacker
 from creperie.auditing.learned import stacked as stacked
 from creperie.auditing.likeness import TreeParser as TreeParser
@@ -69,7 +66,6 @@ from creperie.auditing.probes import PROBES as PROBES
 from creperie.auditing.probes import Probed as Probed
 from creperie.auditing.registry import AttackerEntry as AttackerEntry
 from creperie.auditing.registry import entry_of as entry_of
-from creperie.auditing.registry import family_of as family_of
 from creperie.auditing.registry import planned_battery as planned_battery
 from creperie.auditing.result import Audit as Audit
 from creperie.auditing.run import audit as audit

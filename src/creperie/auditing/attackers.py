@@ -102,7 +102,7 @@ class TextAttacker:
         used = np.unique(np.concatenate([pairs.left, pairs.right]))
         scores = np.full(len(pairs.texts), np.nan, dtype=np.float32)
         for some in [used] if self.remembers else np.array_split(used, max(1, len(used) // PIECE)):
-            scores[some] = self.scores(pairs.said(some), progress)
+            scores[some] = self.scores(pairs.captions_at(some), progress)
         return margins_of_scores(pairs, scores)
 
     def known_margins(self, pairs: Pairs) -> np.ndarray:
@@ -151,7 +151,7 @@ class OddOneOut:
         owner, text = _captions_of_items(pairs)
         a, b = _couples(owner)
         with progress(self.name, len(a), "pairs") as advance:
-            alike = self.likeness(pairs.said(text[a]), pairs.said(text[b]))
+            alike = self.likeness(pairs.captions_at(text[a]), pairs.captions_at(text[b]))
             advance(len(a))
         total = np.bincount(a, weights=alike, minlength=len(text)) + np.bincount(b, weights=alike, minlength=len(text))
         others = np.maximum(1, np.bincount(owner)[owner] - 1)

@@ -335,8 +335,8 @@ def extras_for(names: Iterable[str]) -> tuple[str, ...]:
     """Return the names of creperie's extras to install (as in `creperie[NAME]`) before these attackers can be run.
     Extras that are already installed are left out.
     """
-    wanted = [entry_of(name).needs.partition("|") for name in names]
-    return tuple(dict.fromkeys(extra for module, _, extra in wanted if module and find_spec(module) is None))
+    needs = [entry_of(name).needs.partition("|") for name in names]
+    return tuple(dict.fromkeys(extra for module, _, extra in needs if module and find_spec(module) is None))
 
 
 def standard_names(models: AttackerModels) -> list[str]:

@@ -63,12 +63,12 @@ def _directions(features: PairFeatures, train: np.ndarray, seed: int) -> np.ndar
     from sklearn.utils.extmath import randomized_svd
 
     rows = features.sparse[train]
-    wanted = min(DIRECTIONS, min(rows.shape) - 1)
-    if wanted < 1:
+    count = min(DIRECTIONS, min(rows.shape) - 1)
+    if count < 1:
         return None
-    directions = randomized_svd(rows, wanted, n_iter=1, flip_sign=False, random_state=seed)[2]
+    directions = randomized_svd(rows, count, n_iter=1, flip_sign=False, random_state=seed)[2]
     largest = np.abs(directions).argmax(axis=1)
-    return np.asarray(directions * np.sign(directions[np.arange(wanted), largest])[:, None]).T
+    return np.asarray(directions * np.sign(directions[np.arange(count), largest])[:, None]).T
 
 
 def _table(features: PairFeatures, rows: np.ndarray, linear: np.ndarray, projection: np.ndarray | None) -> np.ndarray:

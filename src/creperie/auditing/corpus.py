@@ -79,7 +79,7 @@ class Corpus(MarginSource):
         the pairs.
         """
         numbers = np.unique(np.concatenate([pairs.left, pairs.right]))
-        return [*pairs.said(numbers), *(text for _, text in self.captions)], numbers
+        return [*pairs.captions_at(numbers), *(text for _, text in self.captions)], numbers
 
     def folds(self, pairs: Pairs, k: int, progress: Progress) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """Yield, for each fold, a mask of the held-out pairs, the captions to learn from, and the held-out captions.

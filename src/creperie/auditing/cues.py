@@ -91,7 +91,7 @@ class StrongestCue:
     cue: str = ""  #: empty if it is the attacker's own score
     tried: int = 1
     high: float = 0.0  #: the highest upper limit of any cue
-    told: tuple[Cue, ...] = ()  #: all cues that differ from chance or were tested, uncorrected for other attackers
+    cues: tuple[Cue, ...] = ()  #: all cues that differ from chance or were tested, uncorrected for other attackers
 
 
 def strongest_cue(
@@ -120,22 +120,23 @@ def strongest_cue(
         found = zip(shown, _margins(pairs, alone, common[0]))
         tested += [_measured_cue(pairs, cue, margins) for cue, margins in found if every or cue.text in names]
     tried = _different_answers(margins for _, margins in tested) + every
-    told = tuple(replace(cue, p=min(1.0, cue.p * tried)) for cue, _ in tested) if every else ()
+    tested_cues = tuple(replace(cue, p=min(1.0, cue.p * tried)) for cue, _ in tested) if every else ()
     rare = _rare_cues(pairs, tallies, {(cue.kind, cue.text) for cue, _ in tested}) if every else []
     candidates = [(cue, margins) for cue, margins in tested if cue.text not in getattr(attacker, "tested", ())]
     high = max((cue.high for cue in (*(cue for cue, _ in candidates), *rare)), default=0.0)
     if not candidates:
-        return StrongestCue(answers, "", tried, high, (*told, *rare))
+        return StrongestCue(answers, "", tried, high, (*tested_cues, *rare))
     cue, margins = _strongest(candidates, tried, threshold)
     chosen = answers if margins is answers.raw else calibrated(pairs, margins, directed=False, seed=seed)
-    return StrongestCue(chosen, cue.name if cue.text else "", tried, high, (*told, *rare))
+    return StrongestCue(chosen, cue.name if cue.text else "", tried, high, (*tested_cues, *rare))
 
 
-def listed(told: Sequence[Cue], threshold: float, tests: int, most: int = 12, level: float = 0.05) -> list[Cue]:
-    """Return at most `most` of the cues in `told` whose accuracy differs significantly from chance, to be listed in a
-    table. The p-value of a cue above the threshold is first multiplied by `tests`, the number of tests in the audit.
+def cues_to_list(cues: Sequence[Cue], threshold: float, tests: int, most: int = 12, level: float = 0.05) -> list[Cue]:
+    """Return at most `most` of the cues in `cues`, to be listed in a table: those whose accuracy differs significantly
+    from chance. If it is above the threshold, the p-value is first multiplied by `tests`, the number of tests in the
+    audit.
     """
-    sure = [cue for cue in told if cue.p * (tests if cue.accuracy > threshold else 1) < level]
+    sure = [cue for cue in cues if cue.p * (tests if cue.accuracy > threshold else 1) < level]
     return _without_overlaps(sorted(sure, key=lambda c: (-abs(c.z), c.kind, c.text)), most)
 
 
@@ -254,7 +255,7 @@ def _ngrams(pairs: Pairs, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.
     whether the true caption contains them. N-grams that consist of punctuation only are left out.
     """
     texts, at = np.unique(np.stack([pairs.left[rows], pairs.right[rows]], axis=1), return_inverse=True)
-    cut = [tokens(t) for t in pairs.said(texts)]
+    cut = [tokens(t) for t in pairs.captions_at(texts)]
     pieces = [cut[k] for k in at.ravel().tolist()]
     flat = [token for piece in pieces for token in piece]
     lengths = np.array([*map(len, pieces)], np.int64)
@@ -283,7 +284,7 @@ MARK_NAMES = tuple(marks(""))
 
 def _marks(pairs: Pairs, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     texts, at = np.unique(np.stack([pairs.left[rows], pairs.right[rows]], axis=1), return_inverse=True)
-    carried = np.array([[*marks(t).values()] for t in pairs.said(texts)], bool)[at.reshape(-1, 2)]
+    carried = np.array([[*marks(t).values()] for t in pairs.captions_at(texts)], bool)[at.reshape(-1, 2)]
     pair, mark = np.nonzero(carried[:, 0] != carried[:, 1])
     return mark.astype(np.uint64), rows[pair], carried[pair, 0, mark]
 

@@ -79,7 +79,7 @@ def pair_features(
         return cast("PairFeatures", pairs.counted.features.of(pairs.counted.rows[rows]))
     used, at = np.unique(np.concatenate([pairs.left[rows], pairs.right[rows]]), return_inverse=True)
     left, right = at[: len(rows)], at[len(rows) :]
-    texts = pairs.said(used)
+    texts = pairs.captions_at(used)
     sparse, columns = ngram_differences([texts[i] for i in left], [texts[i] for i in right], columns)
     summaries = np.array([summary(t) for t in texts], dtype=np.float64).reshape(len(texts), -1)
     return PairFeatures(sparse, summaries[left] - summaries[right], summaries.shape[1], columns)

@@ -155,10 +155,10 @@ def answers_of(attacker: Attacker, pairs: Pairs, seed: int, progress: Progress =
     return calibrated(pairs, margins, directed=attacker.directed, seed=seed, learned=learns(attacker))
 
 
-def measure_attacker(answers: AttackerMargins, looks: float = 1) -> Measure:
-    """Return the results of an attacker on these items. Items without a pair are left out.
+def measure_attacker(answers: AttackerMargins, p_factor: float = 1) -> Measure:
+    """Return the results of an attacker on these items; items without a pair are left out.
 
-    `looks` corrects for earlier tests on the same items (see `last_look`): the p-value is multiplied by it, and the
+    `p_factor` corrects for earlier tests on the same items (see `last_look`): the p-value is multiplied by it, and the
     interval is widened to match.
     """
     pairs = answers.pairs
@@ -166,7 +166,7 @@ def measure_attacker(answers: AttackerMargins, looks: float = 1) -> Measure:
     clusters = pairs.cluster[there]
     wins, raw = (item_wins(pairs, m)[there] for m in (answers.margins, answers.raw))
     spread = float(np.sqrt(np.mean(answers.spreads[there] ** 2))) if there.any() else 1.0
-    level = math.erf(normal_quantile(1 - (1 - LEVEL) / 2 / looks) * spread / math.sqrt(2))
+    level = math.erf(normal_quantile(1 - (1 - LEVEL) / 2 / p_factor) * spread / math.sqrt(2))
     how = MetricSettings(ties="half", level=min(level, 1 - 1e-12))
     reached = share_interval(wins, np.ones(len(wins)), clusters, how)
     given = item_mean(pairs, bits(answers.log_odds))[there]
@@ -184,7 +184,7 @@ def measure_attacker(answers: AttackerMargins, looks: float = 1) -> Measure:
         bits=max(0.0, mean_of(given)),
         bits_low=leaked[0],
         bits_high=leaked[1],
-        p=min(1.0, looks * against_chance(raw, clusters, spread=spread)),
+        p=min(1.0, p_factor * against_chance(raw, clusters, spread=spread)),
     )
 
 

@@ -29,7 +29,7 @@ class EmbeddingLearner(MarginSource):
         import scipy.sparse as sparse
 
         used, at = np.unique(np.concatenate([pairs.left, pairs.right]), return_inverse=True)
-        vectors = self._encoded(pairs.said(used), progress)
+        vectors = self._encoded(pairs.captions_at(used), progress)
         dense = vectors[at[: len(pairs)]] - vectors[at[len(pairs) :]]
         features = PairFeatures(sparse.csr_matrix((len(pairs), 0)), dense, 0)
         with progress(name, len(training_blocks(pairs)), "subsets") as advance:

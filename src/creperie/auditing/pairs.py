@@ -155,7 +155,7 @@ class Pairs:
         mask[self.item[self.left == self.right]] = True
         return mask
 
-    def said(self, texts: np.ndarray) -> list[str]:
+    def captions_at(self, texts: np.ndarray) -> list[str]:
         """Return the captions with these indices, as strings."""
         return self.texts.of(texts) if isinstance(self.texts, ArrowTexts) else [self.texts[i] for i in texts.tolist()]
 
@@ -191,7 +191,7 @@ class Pairs:
         rank = np.zeros(len(self.texts), dtype=np.int64)
         rank[order] = np.arange(len(order))
         digest = np.zeros(len(self.texts), dtype=np.int64)
-        digest[used] = [_digest(text) for text in self.said(used)]
+        digest[used] = [_digest(text) for text in self.captions_at(used)]
         # the sum of both: roles change nothing, nor do other items
         mixed = (digest[self.left] + digest[self.right]) * MIX ^ (self.row * MIX >> 7)
         of_item, of_cluster = np.zeros((2, max(self.n_items, int(self.cluster.max(initial=0)) + 1)), np.int64)

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from creperie.auditing.advice import advice_on
 from creperie.auditing.attackers import Attacker
-from creperie.auditing.cues import Cue, listed, surest
+from creperie.auditing.cues import Cue, cues_to_list, surest
 from creperie.auditing.large import ExactCount
 from creperie.auditing.likeness import Likeness
 from creperie.auditing.measure import AttackerMargins, GapShape, gap_shape
@@ -108,9 +108,9 @@ class Audit(Framed):
         """Return an Arrow table with one row per subset and attacker. Rows with a `view` are about fewer captions or
         none: attackers saw only one of several true captions of each item, or only the images.
         """
-        rows = [asdict(replace(row, told=())) for row in (*self.rows, *self.views)]
+        rows = [asdict(replace(row, cues=())) for row in (*self.rows, *self.views)]
         for row in rows:
-            del row["told"]
+            del row["cues"]
         return pa.Table.from_pylist([{**row.pop("measure"), **row} for row in rows])
 
 
@@ -130,8 +130,8 @@ def cues_of(
     for subset in pairs.subsets:
         items = np.flatnonzero(pairs.subset == pairs.subsets.index(subset))
         of_subset = pairs.of_subset(subset)
-        told = [cue for row in rows if row.subset == subset and not row.view for cue in row.told]
-        shown = listed(told, threshold, tests)
+        subset_cues = [cue for row in rows if row.subset == subset and not row.view for cue in row.cues]
+        shown = cues_to_list(subset_cues, threshold, tests)
         cues[subset] = [(cue, _example(of_subset, cue.example, items, ids)) for cue in shown]
     return cues
 

@@ -306,7 +306,7 @@ class Attack:
         for subset in names if len(names) > 2 else answers.pairs.subsets:
             best = strongest_cue(attacker, answers_on(answers, subset), self.threshold, self.seed, self.progress)
             of_subset = best.answers
-            figures = measure_attacker(of_subset, sample.looks[subset] if sample else 1)
+            figures = measure_attacker(of_subset, sample.p_factors[subset] if sample else 1)
             figures = replace(figures, p=min(1.0, figures.p * best.tried), high=max(figures.high, best.high))
             if subset != ALL:
                 raw[(answers.pairs.subset == answers.pairs.subsets.index(subset))[answers.pairs.item]] = of_subset.raw
@@ -316,7 +316,7 @@ class Attack:
                     choice = f"the caption {'with' if figures.direction > 0 else 'without'} {best.cue}"
                 kept = balanced_share(item_gaps(of_subset.pairs, of_subset.margins)[of_subset.pairs.per_item > 0])
                 rows.append(
-                    AuditRow(subset, view, attacker.name, choice, figures, kept=kept, cue=best.cue, told=best.told)
+                    AuditRow(subset, view, attacker.name, choice, figures, kept=kept, cue=best.cue, cues=best.cues)
                 )
         if len(names) == 2:
             rows += [replace(row, subset=ALL) for row in rows]

@@ -40,7 +40,7 @@ class Sample:
 
     pairs: Pairs
     sizes: Mapping[str, int]  #: items by subset; an attacker takes at most as many as the registry says
-    looks: Mapping[str, float]  #: by subset and for "all": what p-values are multiplied by, for having looked before
+    p_factors: Mapping[str, float]  #: by subset and for "all": what p-values are multiplied by, for earlier looks
     seed: int
     _parts: dict[tuple[int, ...], tuple[Pairs, Pairs]] = field(default_factory=dict, repr=False)
 
@@ -114,7 +114,7 @@ def sample_for(
     tested.
     """
     count = {name: int((pairs.subset == s).sum()) for s, name in enumerate(pairs.subsets)}
-    looks = {name: last_look(looks_of(n)) for name, n in count.items()}
+    p_factors = {name: last_look(looks_of(n)) for name, n in count.items()}
     sizes = {name: FEW if name in decided else STEPS[0] for name in pairs.subsets}
     waiting = [name for name in pairs.subsets if name not in decided]
     single = [a for a in attackers if not _ensemble(a)]
@@ -130,10 +130,10 @@ def sample_for(
         for name in list(waiting):
             if _is_decided(answers, pairs.subsets.index(name), 1 / EARLY, tests, threshold):
                 waiting.remove(name)
-                looks[name] = 1 / EARLY
+                p_factors[name] = 1 / EARLY
         sizes |= dict.fromkeys(waiting, larger)
-    several = max((looks_of(n) for n in count.values()), default=1)  # subsets may stop at different looks
-    return Sample(pairs, sizes, {**looks, ALL: several}, seed)
+    several = max((looks_of(n) for n in count.values()), default=1)  # subsets may stop at different p_factors
+    return Sample(pairs, sizes, {**p_factors, ALL: several}, seed)
 
 
 #: The interval at which Python switches threads, in seconds; its default, 5 ms, would slow a language model down.
@@ -172,11 +172,11 @@ def _ensemble(attacker: Attacker) -> Ensemble | None:
     return learner if isinstance(learner, Ensemble) else None
 
 
-def _is_decided(answers: Sequence[AttackerMargins], subset: int, looks: float, tests: int, threshold: float) -> bool:
-    """Return True if a subset is decided: one attacker shows a significant leak, or all attackers certainly stay below
-    the threshold. p-values are multiplied by `looks` and by `tests`.
+def _is_decided(answers: Sequence[AttackerMargins], subset: int, p_factor: float, tests: int, threshold: float) -> bool:
+    """Return True if at least one attacker shows a significant leak on a subset, or if all attackers certainly stay
+    below the threshold. p-values are multiplied by `p_factor` and by `tests`.
     """
-    figures = [measure_attacker(margins.of_items(margins.pairs.subset == subset), looks) for margins in answers]
+    figures = [measure_attacker(margins.of_items(margins.pairs.subset == subset), p_factor) for margins in answers]
     if any(leaks(m, m.p * tests, threshold) for m in figures):
         return True
     return all(max(m.high, 1 - m.low) < threshold for m in figures)

@@ -72,8 +72,8 @@ class Symmetry:
         for name, side in (("captions", self.text), ("images", self.images)):
             if side.pairs:
                 share = percent(side.mirrored / side.pairs, 0)
-                told = f"{share} % of the pairs of {name} cancel out with reversed ones"
-                parts.append(f"{told}, so {name} alone reach at most {percent(side.bound)} %")
+                text = f"{share} % of the pairs of {name} cancel out with reversed ones"
+                parts.append(f"{text}, so {name} alone reach at most {percent(side.bound)} %")
         if not self.images.pairs:
             parts.append("one image per item: images alone reveal nothing")
         return "; ".join(parts) if parts else "no item has both a true and a false caption"

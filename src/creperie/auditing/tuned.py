@@ -44,7 +44,7 @@ class TunedLanguageModel(MarginSource):
         adapter = self.open()
         lines = dict[int, list[int]]()
         used = np.unique(np.concatenate([pairs.left, pairs.right]))
-        for index, ids in zip(used.tolist(), adapter.token_ids(pairs.said(used)), strict=True):
+        for index, ids in zip(used.tolist(), adapter.token_ids(pairs.captions_at(used)), strict=True):
             lines[index] = adapter.start + ids or [0]
         asked = [(lines[a], lines[b]) for a, b in zip(pairs.left.tolist(), pairs.right.tolist())]
         with progress(name, len(pairs), "pairs") as advance:

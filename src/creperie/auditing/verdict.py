@@ -63,7 +63,7 @@ class AuditRow:
     repaired: float | None = None  #: its accuracy once the captions of every item have one style
     fix: str = ""
     cue: str = ""  #: the cue that it chooses by, if it is the strongest of several that were tried
-    told: tuple[Cue, ...] = ()  #: the cues of this subset for the table of cues
+    cues: tuple[Cue, ...] = ()  #: the cues of this subset for the table of cues
 
     @property
     def title(self) -> str:
@@ -270,8 +270,8 @@ class Judgement:
         else:
             found = "too few items: even an attacker that is always right could stay unseen"
         shares = [(seen.repeated, "in the same roles"), (seen.reversed, "with true and false exchanged")]
-        told = ", ".join(f"{percent(share, 0)} % {how}" for share, how in shares if share >= 0.01)
-        shared = f"items that share a pair of captions with another: {told}" if told else ""
+        text = ", ".join(f"{percent(share, 0)} % {how}" for share, how in shares if share >= 0.01)
+        shared = f"items that share a pair of captions with another: {text}" if text else ""
         return "; ".join(filter(None, (found, shared)))
 
     def document(self, next: str) -> dict[str, Any]:

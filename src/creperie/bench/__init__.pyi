@@ -60,7 +60,6 @@ from creperie.bench.images import decode_image as decode_image
 from creperie.bench.images import open_image as open_image
 from creperie.bench.images import picture_bytes as picture_bytes
 from creperie.bench.images import picture_file as picture_file
-from creperie.bench.images import picture_type as picture_type
 from creperie.bench.images import split_reference as split_reference
 from creperie.bench.item import CORE_COLUMNS as CORE_COLUMNS
 from creperie.bench.item import PAIRED as PAIRED

@@ -385,18 +385,18 @@ class Benchmark(Framed):
 
     @explained
     def only(self, *subsets: str | Iterable[str]) -> Benchmark:
-        """Return a benchmark of the items in these subsets. The names are given one by one or as a list."""
-        wanted = [name for one in subsets for name in ([one] if isinstance(one, str) else one)]
-        for name in wanted:
+        """Return a benchmark of the items in these subsets, which are given one by one or as a list."""
+        names = [name for one in subsets for name in ([one] if isinstance(one, str) else one)]
+        for name in names:
             if not isinstance(name, str) or name not in self.subsets:
                 raise unknown("subset", str(name), self.subsets, where=self.name)
-        condition = pc.field("subset").isin(wanted)
+        condition = pc.field("subset").isin(names)
         if isinstance(self.source, Parquet) and "table" not in self.__dict__:
-            chosen = self.filter(condition, why=f"only {', '.join(wanted)}")
+            chosen = self.filter(condition, why=f"only {', '.join(names)}")
         else:  # a mask avoids importing pyarrow's acero and dataset modules
-            rows = self.table.filter(pc.is_in(self.table["subset"], value_set=pa.array(wanted, pa.string())))
-            chosen = self.with_table(rows, "filter", condition=str(condition), why=f"only {', '.join(wanted)}")
-        return replace(chosen, skipped=tuple(s for s in self.skipped if s.subset in wanted))
+            rows = self.table.filter(pc.is_in(self.table["subset"], value_set=pa.array(names, pa.string())))
+            chosen = self.with_table(rows, "filter", condition=str(condition), why=f"only {', '.join(names)}")
+        return replace(chosen, skipped=tuple(s for s in self.skipped if s.subset in names))
 
     @explained
     def sample(self, n: int, seed: int = 0) -> Benchmark:
@@ -442,12 +442,12 @@ def check_shapes(table: pa.Table, where: str) -> None:
         raise DataError(what, where=where, hint="give one cell per pair of an image and a caption")
 
 
-def held_benchmark(given: Any) -> Benchmark | None:
-    """Return `given` if it is a benchmark. If it is a result with a benchmark, such as `Refined`, return that
-    benchmark. For anything else, return None.
+def contained_benchmark(given: Any) -> Benchmark | None:
+    """Return `given` if it is a benchmark. If it is a result that holds one, such as `Refined`, return that benchmark.
+    For anything else, return None.
     """
-    held = given if isinstance(given, Benchmark) else getattr(given, "bench", None)
-    return held if isinstance(held, Benchmark) else None
+    bench = given if isinstance(given, Benchmark) else getattr(given, "bench", None)
+    return bench if isinstance(bench, Benchmark) else None
 
 
 def from_items(name: str, items: Iterable[Item], **parts: Any) -> Benchmark:

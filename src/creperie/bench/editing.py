@@ -30,8 +30,8 @@ def edit(bench: Benchmark, change: Edit, *, progress: Progress = silent) -> Benc
     """Return the benchmark after the changes."""
     if change.subset:
         bench = bench.only(change.subset)
-    for wanted in change.tag:
-        bench = with_tag(bench, wanted)
+    for condition in change.tag:
+        bench = with_tag(bench, condition)
     if change.drop:
         bench = bench.filter(["/".join(key) not in change.drop for key in bench.item_keys], why="dropped by name")
     if change.without:
@@ -43,19 +43,21 @@ def edit(bench: Benchmark, change: Edit, *, progress: Progress = silent) -> Benc
     return bench
 
 
-def with_tag(bench: Benchmark, wanted: str) -> Benchmark:
-    """Return a benchmark of the items whose tag NAME has one of the given values. `wanted` is written as
+def with_tag(bench: Benchmark, condition: str) -> Benchmark:
+    """Return a benchmark of the items whose tag NAME has one of the given values. `condition` is written as
     NAME=VALUE,VALUE.
     """
-    name, equals, values = wanted.partition("=")
+    name, equals, values = condition.partition("=")
     tags = [column.removeprefix(TAG_PREFIX) for column in bench.columns if column.startswith(TAG_PREFIX)]
     if not equals:
-        raise UsageError(f"{wanted!r} does not name a tag and its value", hint="write NAME=VALUE, or NAME=VALUE,VALUE")
+        raise UsageError(
+            f"{condition!r} does not name a tag and its value", hint="write NAME=VALUE, or NAME=VALUE,VALUE"
+        )
     if name not in tags:
         raise unknown("tag", name, tags, where=bench.name)
     shown = [str(whole_number(v)).lower() for v in bench.column(TAG_PREFIX + name).to_pylist()]
     chosen = {value.strip().lower() for value in values.split(",")}
-    return bench.filter([value in chosen for value in shown], why=wanted)
+    return bench.filter([value in chosen for value in shown], why=condition)
 
 
 def without(bench: Benchmark, codes: Sequence[str], *, progress: Progress = silent) -> Benchmark:

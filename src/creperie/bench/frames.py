@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from creperie.bench.benchmark import Benchmark, from_items, held_benchmark
+from creperie.bench.benchmark import Benchmark, contained_benchmark, from_items
 from creperie.bench.formats.native import is_native, items_of_columns
 from creperie.bench.formats.tablefile import TableSource, table_of_records
 from creperie.bench.formats.tables import benchmark_of_table, resolve
@@ -39,8 +39,8 @@ def from_pandas(frame: Any, *, images: str | Path | None = None, name: str = "fr
     `roles` or as keyword arguments, for example `positive="text"`. An image is a PIL image, an array or tensor, encoded
     bytes, a path, or a key in `images` (a folder, zip or Parquet file).
     """
-    if (held := held_benchmark(frame)) is not None:
-        return held
+    if (own_bench := contained_benchmark(frame)) is not None:
+        return own_bench
     if not isinstance(frame, (Sequence, Mapping)) and not hasattr(frame, "columns") and _is_dataset(frame):
         frame = [frame[i] for i in range(len(frame))]
     if isinstance(frame, Sequence) and frame and isinstance(frame[0], Item):
@@ -161,8 +161,8 @@ def table_of_columns(name: str, columns: Mapping[str, Sequence[Any]]) -> TableSo
         what = f"has columns of different lengths: {', '.join(map(str, sorted(lengths)))}"
         raise DataError(what, where=name, hint="give one value per item in every column")
 
-    def rows(wanted: Sequence[str]) -> Any:
-        chosen = [columns[column] for column in wanted]
+    def rows(names: Sequence[str]) -> Any:
+        chosen = [columns[column] for column in names]
         return ((f"{name} (row {i})", values) for i, values in enumerate(zip(*chosen, strict=True)))
 
     return TableSource(name, list(columns), False, rows)

@@ -174,9 +174,9 @@ def _core_array(column: pa.Field, values: list[Any], keys: Keys) -> pa.Array:
     for value, subset, id_ in zip(values, *keys, strict=True):
         cells = value if pa.types.is_list(column.type) else [value]
         for cell in cells:
-            wanted = bool if column.name == "match" else str
-            if not isinstance(cell, wanted):
-                raise _unstorable(column.name, cell, f"is not a {wanted.__name__}", subset, id_)
+            kind = bool if column.name == "match" else str
+            if not isinstance(cell, kind):
+                raise _unstorable(column.name, cell, f"is not a {kind.__name__}", subset, id_)
             if isinstance(cell, str) and not is_unicode(cell):
                 raise _unstorable(column.name, cell, "holds an unpaired surrogate, which is not text", subset, id_)
     raise DataError(f"the column {column.name!r} cannot be stored as {column.type}", hint="see help(creperie.Item)")

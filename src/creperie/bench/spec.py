@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from creperie.bench.benchmark import Benchmark, held_benchmark
+from creperie.bench.benchmark import Benchmark, contained_benchmark
 from creperie.bench.catalog.places import MANIFEST_FILE, find_installed
 from creperie.bench.roles import Roles
 from creperie.bench.storage import load_folder
@@ -40,7 +40,7 @@ def as_benchmark(bench: BenchmarkSpec) -> Benchmark:
     """Return a benchmark unchanged. For a result with a benchmark, return that benchmark. For anything else, return
     what `load` returns.
     """
-    return held_benchmark(bench) or load(bench)
+    return contained_benchmark(bench) or load(bench)
 
 
 @with_options(roles=Roles)

@@ -19,7 +19,15 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from creperie.bench.benchmark import Benchmark, Info, Parquet, ProvenanceStep, SkippedRecord, held_benchmark, image_keys
+from creperie.bench.benchmark import (
+    Benchmark,
+    Info,
+    Parquet,
+    ProvenanceStep,
+    SkippedRecord,
+    contained_benchmark,
+    image_keys,
+)
 from creperie.bench.catalog.places import MANIFEST_FILE
 from creperie.bench.hashing import content_hash
 from creperie.bench.images import NO_IMAGES, ImageError, ImageStore, picture_bytes, safe_path
@@ -101,7 +109,7 @@ def save(
     """
     from creperie.bench.stores import pictures_in_memory
 
-    if (bench := held_benchmark(bench)) is None:
+    if (bench := contained_benchmark(bench)) is None:
         raise UsageError("only a benchmark can be saved", hint="write `creperie.save(creperie.load(…), folder)`")
     target = Path(folder)
     place = Path(bench.images.location).resolve() if bench.images.location else None

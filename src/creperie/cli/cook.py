@@ -242,8 +242,8 @@ def _why_rejected(reports: Iterable[Mapping[str, Any]]) -> str:
     for report in reports:
         for reason, n in report.get("reasons", {}).items():
             reasons[reason.removeprefix(QUARANTINED).partition(":")[0]] += n
-    told = ", ".join(f"{reason}: {n:,}" for reason, n in reasons.most_common(3))
-    return f" ({told})" if told else ""
+    frequent = ", ".join(f"{reason}: {n:,}" for reason, n in reasons.most_common(3))
+    return f" ({frequent})" if frequent else ""
 
 
 def _beside(summary: Mapping[str, Any], model: str, task: str) -> str:
@@ -252,9 +252,9 @@ def _beside(summary: Mapping[str, Any], model: str, task: str) -> str:
     """
     void, chance, ties = (summary.get(part, {}).get(model, {}).get(task) for part in ("void", "chance", "ties"))
     n = summary["items"] - (void or 0)
-    told = [f"of {n:,} items"] * bool(void) + [f"chance {percent(chance)} %"] * (chance is not None)
-    told += [f"{ties:,} of {n:,} are ties, counted as wrong"] * bool(ties)
-    return f" ({'; '.join(told)})" if told else ""
+    remarks = [f"of {n:,} items"] * bool(void) + [f"chance {percent(chance)} %"] * (chance is not None)
+    remarks += [f"{ties:,} of {n:,} are ties, counted as wrong"] * bool(ties)
+    return f" ({'; '.join(remarks)})" if remarks else ""
 
 
 def _numbers_of(s: StageResult) -> str:

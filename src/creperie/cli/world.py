@@ -39,12 +39,12 @@ def world() -> None:
 
 @world.command()
 @click.option("--out", required=True, type=FILE, help="The folder to write.")
-@options_of("wanted", World)
+@options_of("settings", World)
 @options_of("studio", RenderOptions)
 @options_of("naming", NamingOptions)
 @click.option("--force", is_flag=True, help="Replace the folder if it exists.")
 @answers
-def make(out: Path, wanted: World, studio: RenderOptions, naming: NamingOptions, force: bool) -> CommandResult:
+def make(out: Path, settings: World, studio: RenderOptions, naming: NamingOptions, force: bool) -> CommandResult:
     """Write a benchmark of generated scenes with true captions and foils that are certain to be false.
 
     With `--render 3d` the scenes are rooms and tables with solid things, which Mitsuba renders. The folder then also
@@ -58,10 +58,10 @@ def make(out: Path, wanted: World, studio: RenderOptions, naming: NamingOptions,
 
     if not force:
         check_target(out, force, ())
-    bench = naming.named(make_world(wanted, bar, studio))
+    bench = naming.named(make_world(settings, bar, studio))
     rooms = {key: scene for item in bench for key in item.images if isinstance(scene := scene_or_room(key), Room)}
     if rooms:
-        studio.photograph_all(list(rooms.values()), wanted.size, bar)
+        studio.photograph_all(list(rooms.values()), settings.size, bar)
     bench = save(bench, out, copy_images=True, force=force, progress=bar)
     if rooms:
         lines = (json.dumps({"image": key, **json.loads(room.to_json())}) for key, room in rooms.items())
@@ -73,7 +73,7 @@ def make(out: Path, wanted: World, studio: RenderOptions, naming: NamingOptions,
         "subsets": bench.subsets,
         "images": images,
         "hash": bench.hash,
-        "world": asdict(wanted),
+        "world": asdict(settings),
     }
 
     def show() -> None:

@@ -9,7 +9,6 @@ from creperie.core.digests import digest_of as digest_of
 from creperie.core.digests import file_state as file_state
 from creperie.core.digests import path_digest as path_digest
 from creperie.core.digests import remembered_sha256 as remembered_sha256
-from creperie.core.doors import front_door as front_door
 from creperie.core.doors import late as late
 from creperie.core.errors import CreperieError as CreperieError
 from creperie.core.errors import DataError as DataError
@@ -35,15 +34,12 @@ from creperie.core.files import write_bytes as write_bytes
 from creperie.core.files import write_json as write_json
 from creperie.core.files import write_text as write_text
 from creperie.core.frames import Framed as Framed
-from creperie.core.frames import as_pandas as as_pandas
-from creperie.core.frames import as_polars as as_polars
 from creperie.core.frames import installed as installed
 from creperie.core.http import PASSING as PASSING
 from creperie.core.http import backoff as backoff
 from creperie.core.http import retry_after as retry_after
 from creperie.core.jsontext import json_text as json_text
 from creperie.core.jsontext import json_value as json_value
-from creperie.core.limits import BOM as BOM
 from creperie.core.limits import check_columns as check_columns
 from creperie.core.limits import check_members as check_members
 from creperie.core.limits import compose_yaml as compose_yaml
@@ -99,5 +95,4 @@ from creperie.core.text import points as points
 from creperie.core.text import printable as printable
 from creperie.core.text import split_names as split_names
 from creperie.core.text import with_interval as with_interval
-from creperie.core.text import word_differences as word_differences
 from creperie.core.version import __version__ as __version__

@@ -57,9 +57,9 @@ class Lines(FilePieces):
             return self._fields(parse_json(content, where), str(number), where)
         assert not isinstance(self.image, str)
         cells = content.split("\t")
-        wanted = max(self.text, self.image or 0)
-        if len(cells) <= wanted:
-            what = f"has {len(cells)} columns, but column {wanted} is needed"
+        last_column = max(self.text, self.image or 0)
+        if len(cells) <= last_column:
+            what = f"has {len(cells)} columns, but column {last_column} is needed"
             raise DataError(what, where=where, hint="count columns from 0; tabs separate them")
         return str(number), cells[self.text], None if self.image is None else cells[self.image]
 

@@ -2,7 +2,6 @@ from creperie.lang.clauses import SUBJECTS as SUBJECTS
 from creperie.lang.clauses import doers as doers
 from creperie.lang.clauses import of_group as of_group
 from creperie.lang.clauses import scoped_tokens as scoped_tokens
-from creperie.lang.clauses import verb_base as verb_base
 from creperie.lang.clauses import whole_preposition as whole_preposition
 from creperie.lang.constituency import ConstituencyParser as ConstituencyParser
 from creperie.lang.constituency import open_constituency_parser as open_constituency_parser

@@ -21,7 +21,6 @@ from creperie.making.options import JobOptions as JobOptions
 from creperie.making.options import MakerOptions as MakerOptions
 from creperie.making.pipeline import Maker as Maker
 from creperie.making.pipeline import ParsedMaker as ParsedMaker
-from creperie.making.pipeline import with_source as with_source
 from creperie.making.registry import MAKERS as MAKERS
 from creperie.making.registry import MakerEntry as MakerEntry
 from creperie.making.registry import build_maker as build_maker

@@ -3,8 +3,6 @@ from creperie.metrics.agreement import cohen_kappa as cohen_kappa
 from creperie.metrics.agreement import fleiss_kappa as fleiss_kappa
 from creperie.metrics.agreement import krippendorff_alpha as krippendorff_alpha
 from creperie.metrics.agreement import percent_agreement as percent_agreement
-from creperie.metrics.cells import CalibrationError as CalibrationError
-from creperie.metrics.cells import OneThreshold as OneThreshold
 from creperie.metrics.cells import calibration as calibration
 from creperie.metrics.cells import choice_probabilities as choice_probabilities
 from creperie.metrics.cells import one_threshold as one_threshold
@@ -12,7 +10,6 @@ from creperie.metrics.cells import scores_blind_to as scores_blind_to
 from creperie.metrics.comparison import Comparison as Comparison
 from creperie.metrics.comparison import McNemar as McNemar
 from creperie.metrics.comparison import compare as compare
-from creperie.metrics.comparison import compare_all as compare_all
 from creperie.metrics.comparison import compare_subsets as compare_subsets
 from creperie.metrics.comparison import holm as holm
 from creperie.metrics.comparison import mcnemar as mcnemar

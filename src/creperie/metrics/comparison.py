@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 
 import numpy as np
 
@@ -14,10 +13,8 @@ from creperie.metrics.intervals import difference_confidence, inflation, mean_ov
 from creperie.metrics.layout import cluster_labels
 from creperie.metrics.rules import VOID
 from creperie.metrics.settings import DEFAULT, MetricSettings
-from creperie.metrics.special import chi2_tail, fair_coin_tail
+from creperie.metrics.special import fair_coin_tail
 
-#: Maximum number of discordant items (only one of two models is right) for the exact form of McNemar's test.
-MOST_EXACT = 10_000
 #: Fewest images from which the widening of a mean over subsets, for items that share images, is estimated.
 MANY = 30
 
@@ -36,9 +33,9 @@ class McNemar:
 class Comparison:
     """A comparison of model a with model b on the items that both cover.
 
-    `difference` is a's accuracy minus b's, with an interval that takes clusters into account. `p` always agrees with
-    this interval: it is one minus the confidence level at which the interval just touches 0. `p_holm` is the p-value
-    with Holm's correction for all pairs of models; `compare_all` sets it. `mcnemar` treats items as independent.
+    `difference` is a's accuracy minus b's, with an interval that takes clusters into account. `p` is one minus the
+    confidence level at which that interval just touches 0, so the interval and the p-value always agree. `mcnemar`
+    treats items as independent. `p_holm` is the p-value with Holm's correction, if it belongs to a family of tests.
     """
 
     a: str
@@ -55,30 +52,15 @@ class Comparison:
     p_holm: float = math.nan
 
 
-def mcnemar(only_a: int, only_b: int, method: str = "auto") -> McNemar:
-    """Return McNemar's two-sided test, given the numbers of items that only one of the two models gets right.
-
-    The method `exact` is the binomial test, `mid-p` its less conservative form, and `chi2` the chi-squared test with
-    continuity correction. `auto` is `exact` for up to ten thousand such items and `chi2` for more.
+def mcnemar(only_a: int, only_b: int) -> McNemar:
+    """Return McNemar's exact two-sided test, a binomial test, given the numbers of items that only one of the two
+    models gets right.
 
     >>> print(f"{mcnemar(2, 9).p:.6f}")
     0.065430
     """
-    n, least = only_a + only_b, min(only_a, only_b)
-    if method == "auto":
-        method = "exact" if n <= MOST_EXACT else "chi2"
-    if n == 0:
-        return McNemar(only_a, only_b, 1.0, method)
-    if method == "exact":
-        p = min(1.0, 2 * fair_coin_tail(least, n))
-    elif method == "mid-p":
-        tail = fair_coin_tail(least, n)
-        p = min(1.0, tail + fair_coin_tail(least - 1, n))
-    elif method == "chi2":
-        p = chi2_tail(max(0, abs(only_a - only_b) - 1) ** 2 / n)
-    else:
-        raise UsageError(f"unknown test {method!r}", hint="choose one of: auto, exact, mid-p, chi2")
-    return McNemar(only_a, only_b, p, method)
+    p = min(1.0, 2 * fair_coin_tail(min(only_a, only_b), only_a + only_b))
+    return McNemar(only_a, only_b, p, "exact")
 
 
 def compare(
@@ -87,15 +69,15 @@ def compare(
     *,
     clusters: np.ndarray | None = None,
     names: tuple[str, str] = ("a", "b"),
-    test: str = "auto",
     settings: MetricSettings = DEFAULT,
 ) -> Comparison:
     """Return the comparison of two models' outcomes on the same items, in the same order.
 
-    The interval and the p-value allow for clusters: items of a cluster are correlated, and the better model may depend
-    on the size of the cluster. The result also contains McNemar's test, in the form that `test` names (see `mcnemar`).
-    It treats all items as independent and uses only those on which the two outcomes differ. If the settings count ties
-    as half, a tie is better than a miss and worse than a hit.
+    The interval and the p-value come from a statistical model of the difference (`difference_confidence`), in which
+    clusters are independent, the items of a cluster share one intra-class correlation, and the size of a cluster may be
+    related to which model is better in it. McNemar's test is given beside them (`mcnemar`): it treats all items as
+    independent and uses only those on which the two outcomes differ. If the settings count ties as half, a tie is
+    better than a miss and worse than a hit.
     """
     if len(a) != len(b):
         raise UsageError(
@@ -121,7 +103,7 @@ def compare(
         low=interval.low,
         high=interval.high,
         p=confidence.p_against(0.0),
-        mcnemar=mcnemar(int((worth_a > worth_b).sum()), int((worth_a < worth_b).sum()), test),
+        mcnemar=mcnemar(int((worth_a > worth_b).sum()), int((worth_a < worth_b).sum())),
     )
 
 
@@ -175,18 +157,3 @@ def holm(p_values: Sequence[float]) -> list[float]:
         highest = max(highest, min(1.0, p * (len(order) - place)))
         adjusted[i] = highest
     return adjusted
-
-
-def compare_all(
-    outcomes: Mapping[str, np.ndarray],
-    *,
-    clusters: np.ndarray | None = None,
-    test: str = "auto",
-    settings: MetricSettings = DEFAULT,
-) -> list[Comparison]:
-    """Return the comparison of every pair of models, with Holm's correction for all pairs."""
-    comparisons = [
-        compare(outcomes[a], outcomes[b], clusters=clusters, names=(a, b), test=test, settings=settings)
-        for a, b in combinations(outcomes, 2)
-    ]
-    return [replace(c, p_holm=p) for c, p in zip(comparisons, holm([c.p for c in comparisons]), strict=True)]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from creperie.core import UsageError, unknown
+from creperie.core import UsageError
 from creperie.metrics.settings import DEFAULT, MetricSettings
 from creperie.metrics.special import normal_quantile, student_two_sided
 
@@ -144,25 +144,21 @@ def aligned(a: Mapping[str, float], b: Mapping[str, float]) -> tuple[list[str], 
 
 @dataclass(frozen=True)
 class Ranking:
-    """A model's values and ranks in every column. Rank 1 is the highest, and equal values share the better rank.
-
-    `gains` is the number of ranks that the model gains (+) or loses (−) compared with the first column. `side` compares
-    the model with a baseline in each column: 1 if its value is higher, −1 if it is lower, 0 if it is equal.
+    """A model's values and ranks in every column (1 is the highest; equal values share the better rank), and the
+    number of ranks that it gains (+) or loses (−) compared with the first column.
     """
 
     name: str
     values: tuple[float, ...]
     ranks: tuple[int, ...]
     gains: tuple[int, ...]
-    side: tuple[int, ...] = ()
 
 
-def rank_table(columns: Mapping[str, Mapping[str, float]], baseline: str = "") -> list[Ranking]:
-    """Return the rank of each model in each column. A column maps models to values. Models without a value in some
-    column are left out.
+def rank_table(columns: Mapping[str, Mapping[str, float]]) -> list[Ranking]:
+    """Return the rank of each model in each column. A column maps models to values. Only models that have a value in
+    all columns are ranked.
 
-    `gains` are the ranks that a model rises or falls compared with the first column. If `baseline` names a model,
-    `side` says in which columns a model is better or worse than the baseline.
+    Gains are the ranks that a model rises or falls compared with the first column.
 
     >>> for row in rank_table({"SC": {"x": 0.9, "y": 0.8}, "SC++": {"x": 0.4, "y": 0.6}}):
     ...     print(row.name, row.ranks, row.gains)
@@ -173,13 +169,10 @@ def rank_table(columns: Mapping[str, Mapping[str, float]], baseline: str = "") -
         return []
     first = next(iter(columns.values()))
     names = [n for n in first if all(n in c and not math.isnan(c[n]) for c in columns.values())]
-    if baseline and baseline not in names:
-        raise unknown("baseline", baseline, names)
     values = np.array([[c[n] for c in columns.values()] for n in names]).reshape(len(names), len(columns))
     ranks = 1 + (values[None, :, :] > values[:, None, :]).sum(axis=1)
-    side = np.sign(values - values[names.index(baseline)]) if baseline else np.zeros((len(names), 0))
     rows = [
-        Ranking(name, tuple(v.tolist()), tuple(r.tolist()), tuple((r[0] - r).tolist()), tuple(s.astype(int).tolist()))
-        for name, v, r, s in zip(names, values, ranks, side, strict=True)
+        Ranking(name, tuple(v.tolist()), tuple(r.tolist()), tuple((r[0] - r).tolist()))
+        for name, v, r in zip(names, values, ranks, strict=True)
     ]
     return sorted(rows, key=lambda row: (row.ranks, row.name))

@@ -132,9 +132,9 @@ class Cells:
         return Estimate(whole.value, whole.interval(how.level), 0.5, pairs, won, tied)
 
     def _area(self, items: np.ndarray) -> tuple[detection.Area, np.ndarray]:
-        wanted = np.zeros(len(self.covered), bool)
-        wanted[items] = True
-        own = np.flatnonzero(wanted[self.item])
+        chosen = np.zeros(len(self.covered), bool)
+        chosen[items] = True
+        own = np.flatnonzero(chosen[self.item])
         return detection.auroc(self.values[own], self.truth[own]), own
 
 

@@ -97,9 +97,9 @@ class NthCandidate:
         positives = np.flatnonzero(match[0])
         if len(match) != 1 or len(positives) <= max(self.n, 1) or match.all():
             return []
-        width, wanted, false = match.shape[1], positives[[self.n]], np.flatnonzero(~match[0])
-        queries = [int(q) for q in positives if q != wanted[0]]
-        return [Contest(_pair(q, wanted, width), _pair(q, false, width)) for q in queries]
+        width, nth_positive, false = match.shape[1], positives[[self.n]], np.flatnonzero(~match[0])
+        queries = [int(q) for q in positives if q != nth_positive[0]]
+        return [Contest(_pair(q, nth_positive, width), _pair(q, false, width)) for q in queries]
 
 
 @dataclass(frozen=True)

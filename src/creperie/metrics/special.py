@@ -21,11 +21,6 @@ def normal_quantile(p: float) -> float:
     return NormalDist().inv_cdf(p) if 0 < p < 1 else math.copysign(math.inf, p - 0.5)
 
 
-def chi2_tail(x: float) -> float:
-    """Return P(X ≥ x) for a chi-squared variable X with one degree of freedom."""
-    return math.erfc(math.sqrt(x / 2))
-
-
 def fair_coin_tail(k: int, n: int) -> float:
     """Return the probability of at most k heads in n throws of a fair coin.
 

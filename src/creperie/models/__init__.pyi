@@ -1,5 +1,4 @@
 from creperie.models.abilities import ABILITIES as ABILITIES
-from creperie.models.abilities import Ability as Ability
 from creperie.models.abilities import abilities_of as abilities_of
 from creperie.models.abilities import columns_of as columns_of
 from creperie.models.abilities import in_words as in_words
@@ -81,8 +80,6 @@ from creperie.models.registry import load_plain as load_plain
 from creperie.models.registry import missing_packages as missing_packages
 from creperie.models.registry import model_plugins as model_plugins
 from creperie.models.thoughts import reply_of as reply_of
-from creperie.models.tokens import CaptionTokenizer as CaptionTokenizer
-from creperie.models.tokens import fitting_context as fitting_context
 from creperie.models.tokens import pad_tokens as pad_tokens
 from creperie.models.uri import ModelOption as ModelOption
 from creperie.models.uri import ModelURI as ModelURI
@@ -93,6 +90,5 @@ from creperie.models.vlm.load import mean_image as mean_image
 from creperie.models.weights import hash_files as hash_files
 from creperie.models.weights import hash_state as hash_state
 from creperie.models.wrapping import ObjectModel as ObjectModel
-from creperie.models.wrapping import WrappedModel as WrappedModel
 from creperie.models.wrapping import from_plugin as from_plugin
 from creperie.models.wrapping import wrap as wrap

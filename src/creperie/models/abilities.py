@@ -32,7 +32,7 @@ class Ability:
     beside: str = ""  #: another ability that is needed as well to fill that column
 
     @property
-    def looks(self) -> bool:
+    def needs_image(self) -> bool:
         """True if this ability needs an image."""
         return self.takes in ("images", "pairs", "questions")
 

@@ -320,15 +320,15 @@ def orders_of(spec: str, match: Sequence[bool]) -> list[tuple[int, ...]]:
         return rotations
     if spec == "all":
         return list(itertools.permutations(range(count)))
-    wanted = spec.upper()
-    if sorted(wanted) != sorted(order_pattern(range(count), match)):
+    pattern = spec.upper()
+    if sorted(pattern) != sorted(order_pattern(range(count), match)):
         shown = order_pattern(range(count), match)
         raise UsageError(
             f"order={spec} does not fit an item with captions {shown}",
             hint="use all, given or rotations, or a pattern with a P for each true caption and an N for each false one",
         )
     true, false = iter(i for i in range(count) if match[i]), iter(i for i in range(count) if not match[i])
-    return [tuple(next(true) if letter == "P" else next(false) for letter in wanted)]
+    return [tuple(next(true) if letter == "P" else next(false) for letter in pattern)]
 
 
 def shares_of(parsed: Parsed, count: int) -> np.ndarray:

@@ -126,14 +126,14 @@ def _packages(name: str) -> Sequence[str]:
 def missing_packages(uri: ModelURI) -> list[tuple[str, str]]:
     """Return the missing Python packages that a model needs, each with the extra that installs it."""
     kind = KINDS.get(uri.kind)
-    wanted, extra = _packages(uri.kind), kind.extra if kind else "models"
+    packages, extra = _packages(uri.kind), kind.extra if kind else "models"
     if uri.name == "pkg:pocketsphinx":
-        wanted, extra = ["pocketsphinx"], "lang"
+        packages, extra = ["pocketsphinx"], "lang"
     elif uri.kind == "st" and uri.options.get("backend") == "onnx":
-        wanted, extra = ["onnxruntime", "transformers"], "onnx"
+        packages, extra = ["onnxruntime", "transformers"], "onnx"
     elif uri.options.get("engine") == "llama.cpp":
-        wanted = ()  # no extra installs it
-    return [(package, extra) for package in wanted if find_spec(package) is None]
+        packages = ()  # no extra installs it
+    return [(package, extra) for package in packages if find_spec(package) is None]
 
 
 def _check_place(uri: ModelURI, text: str) -> None:

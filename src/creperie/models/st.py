@@ -156,13 +156,15 @@ def _stored_prompt(library: Any, name: str | None, uri: str) -> str:
 
 
 def _pool_prompt(library: Any, name: str, include_prompt: bool | None) -> None:
-    """Set whether the model's pooling includes the tokens of the prompt."""
-    # INSTRUCTOR models leave these tokens out, but that is not stored in their folders: the library recognises the
-    # models by their names on the hub, which a local folder does not have.
-    wanted = False if include_prompt is None and name.startswith(INSTRUCTOR) else include_prompt
+    """Set whether the model's pooling includes the tokens of the prompt.
+
+    INSTRUCTOR models leave these tokens out, but that is not stored in their folders: the library recognises the models
+    by their names on the hub, which a local folder does not have.
+    """
+    include = False if include_prompt is None and name.startswith(INSTRUCTOR) else include_prompt
     for module in library:
-        if wanted is not None and hasattr(module, "include_prompt"):
-            module.include_prompt = wanted
+        if include is not None and hasattr(module, "include_prompt"):
+            module.include_prompt = include
 
 
 def _staged(plain: SentenceEncoder, place: Place, *, check: bool) -> StagedSentenceEncoder | None:

@@ -270,7 +270,7 @@ class Pairs:
         """A mask of the items in which the same text is both a true and a false caption. No model can get all their
         pairs right."""
 
-    def said(self, texts: np.ndarray) -> list[str]:
+    def captions_at(self, texts: np.ndarray) -> list[str]:
         """Return the captions with these indices, as strings."""
 
     def of_items(self, keep: np.ndarray) -> Pairs:

@@ -17,12 +17,10 @@ from creperie.recipes.recipe import chosen_recipe as chosen_recipe
 from creperie.recipes.recipe import find_recipe as find_recipe
 from creperie.recipes.recipe import list_recipes as list_recipes
 from creperie.recipes.recipe import read_recipe as read_recipe
-from creperie.recipes.status import PaperPart as PaperPart
 from creperie.recipes.status import paper_status as paper_status
 from creperie.recipes.status import runs_said as runs_said
 from creperie.recipes.status import status_page as status_page
 from creperie.recipes.status import totals as totals
-from creperie.recipes.verify import StageMatch as StageMatch
 from creperie.recipes.verify import run_digest as run_digest
 from creperie.recipes.verify import verify_runs as verify_runs
 from creperie.recipes.zoo import Zoo as Zoo
@@ -30,5 +28,4 @@ from creperie.recipes.zoo import ZooEntry as ZooEntry
 from creperie.recipes.zoo import is_zoo as is_zoo
 from creperie.recipes.zoo import matrix_columns as matrix_columns
 from creperie.recipes.zoo import matrix_rows as matrix_rows
-from creperie.recipes.zoo import model_fault as model_fault
 from creperie.recipes.zoo import read_zoo as read_zoo

@@ -31,7 +31,7 @@ STANDS_IN: dict[Holds, Holds] = {"yes": "stand-in: agrees", "no": "stand-in: dis
 Claim = tuple[str, str, str, Holds]  #: claim, who, numbers, holds
 
 
-def held(above: bool, below: bool, *, evidence: bool = True) -> Holds:
+def claim_holds(above: bool, below: bool, *, evidence: bool = True) -> Holds:
     """Return whether a claim holds: `yes` if the whole interval of a result is above the threshold, `no` if the whole
     interval is below it, else `not shown`.
 
@@ -74,11 +74,11 @@ def directions(folder: Path) -> list[Direction]:
 
 
 def _claims(stage: Path, recipe: str) -> Iterator[Claim]:
-    said = [(p["name"], claim) for p in papers() if p["recipe"] == recipe for claim in p.get("claims", ())]
-    yield from (row for _, claim in said if claim.get("shuffles") for row in _orders(claim["says"], stage))
+    claims = [(p["name"], claim) for p in papers() if p["recipe"] == recipe for claim in p.get("claims", ())]
+    yield from (row for _, claim in claims if claim.get("shuffles") for row in _orders(claim["says"], stage))
     yield from _refinements(stage)
     yield from _gains(stage)
-    yield from (row for paper, claim in said if "table" in claim for row in _columns(stage, paper, claim))
+    yield from (row for paper, claim in claims if "table" in claim for row in _columns(stage, paper, claim))
 
 
 def _orders(says: str, stage: Path) -> Iterator[Claim]:
@@ -95,7 +95,7 @@ def _orders(says: str, stage: Path) -> Iterator[Claim]:
             alike = sum(row["above"] / row["n"] == worst["above"] / worst["n"] for row in shuffles) > 1
             place = f"{'one of ' * alike}the hardest of {len(shuffles)}"
             numbers = f"{share} % of {worst['n']} true captions above {worst['kind']}, {place}"
-            yield says, model_label(model), numbers, held(low > 0.5, high < 0.5)
+            yield says, model_label(model), numbers, claim_holds(low > 0.5, high < 0.5)
 
 
 def _refinements(stage: Path) -> Iterator[Claim]:
@@ -112,7 +112,12 @@ def _refinements(stage: Path) -> Iterator[Claim]:
             spans = {what: (figures[old], figures[new]) for what, (old, new) in pairs.items()}
             numbers = ", ".join(f"{what} {percent(old)} % → {percent(new)} %" for what, (old, new) in spans.items())
             nearer = {abs(new - 0.5) < abs(old - 0.5) or old == new == 0.5 for old, new in spans.values()}
-            yield LOWERED, name, numbers, "by construction" if nearer == {True} else held(False, nearer == {False})
+            yield (
+                LOWERED,
+                name,
+                numbers,
+                "by construction" if nearer == {True} else claim_holds(False, nearer == {False}),
+            )
 
 
 def _gains(stage: Path) -> Iterator[Claim]:
@@ -135,12 +140,12 @@ def _gains(stage: Path) -> Iterator[Claim]:
         half = math.hypot(seeds, 196 * spread)
         means = [sum(own) / len(own) for own in zip(*gains, strict=True)]
         names = [f"{name} {column.split()[1]}" for name, column in zip(document["benchmarks"], columns, strict=True)]
-        told = " and ".join(f"{_signed(mean)} on {name}" for mean, name in zip(means, names, strict=True))
+        gains_text = " and ".join(f"{_signed(mean)} on {name}" for mean, name in zip(means, names, strict=True))
         interval = f" [{_signed(apart - half)}, {_signed(apart + half)}]" if enough else ""
-        numbers = f"{told}; {_signed(apart)}{interval} apart"
+        numbers = f"{gains_text}; {_signed(apart)}{interval} apart"
         numbers += "" if enough else f", {counted(len(gains), 'seed')}, too few for an interval"
         who = f"{model_label(document['model'])}, trained with {arm} foils"
-        yield SHRINK, who, numbers, held(enough and apart > half, enough and apart < -half)
+        yield SHRINK, who, numbers, claim_holds(enough and apart > half, enough and apart < -half)
 
 
 def _signed(points: float) -> str:
@@ -194,7 +199,7 @@ def _blind(claim: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], columns:
         n, (ahead, clear, behind, seen, shown) = len(found), map(sum, zip(*found))
         numbers = f"ahead in {ahead} of {n} columns, beyond both intervals in {clear}, behind beyond them in {behind}"
         numbers += f"; the one with the image is above chance in {seen}" if sets else ""
-        yield claim["says"], who, numbers, held(2 * shown > n, 2 * behind > n, evidence=not sets)
+        yield claim["says"], who, numbers, claim_holds(2 * shown > n, 2 * behind > n, evidence=not sets)
     elif sides[0]:
         yield claim["says"], who, "no image-text model was scored on these benchmarks", "not shown"
 
@@ -224,7 +229,7 @@ def _columns(stage: Path, paper: str, claim: Mapping[str, Any]) -> Iterator[Clai
         if lower and higher:
             below, above = lower[2] < higher[1], higher[2] < lower[1]
             numbers = f"{titles[claim['lower']]} {lower[0]}, {titles[claim['higher']]} {higher[0]}{shared}"
-            yield claim["says"], row["model"], numbers, held(below, above, evidence=row["released"])
+            yield claim["says"], row["model"], numbers, claim_holds(below, above, evidence=row["released"])
 
 
 def _shared(stage: Path, subsets: Sequence[str]) -> str:

@@ -156,10 +156,10 @@ def scored(runs: Sequence[Run]) -> dict[str, Any]:
     """
     whole = {run.model: [r for r in run.results if r["subset"] == "all"] for run in runs}
     parts = {"results": "accuracy", "ties": "ties", "void": "void", "chance": "chance"}
-    told = {
+    figures = {
         part: {model: {r["task"]: r[key] for r in rows} for model, rows in whole.items()} for part, key in parts.items()
     }
-    return {"runs": len(runs), "items": len(runs[0]), **told}
+    return {"runs": len(runs), "items": len(runs[0]), **figures}
 
 
 def decided(bench: Benchmark, runs: Sequence[Run]) -> dict[str, Any]:

@@ -252,8 +252,8 @@ def run_paired(job: StageJob) -> dict[str, Any]:
     if len(job.inputs) != 2:
         raise UsageError(f"stage {job.name!r} needs two benchmarks to pair", hint="write `from: [original, changed]`")
     bench, other = (load(place) for place in job.inputs)
-    wanted = {(item.subset, item.id) for item in other}
-    mask = np.array([(item.subset, item.id) in wanted for item in bench], bool)
+    paired_keys = {(item.subset, item.id) for item in other}
+    mask = np.array([(item.subset, item.id) in paired_keys for item in bench], bool)
     if not mask.any():
         what = "the two benchmarks have no item in common"
         raise DataError(what, where=f"stage {job.name}", hint="pair two versions of one benchmark")

@@ -162,13 +162,13 @@ def _stage(
     if not isinstance(does, str) or does not in STEPS:
         raise unknown("step", str(does), STEPS, where=at_does)
     skip, at_skip = given.pop("skip", ("", ""))
-    told, _ = given.pop("about", (entry.get("about", ""), ""))
+    stated_about, _ = given.pop("about", (entry.get("about", ""), ""))
     value, at_from = given.pop("from", (entry.get("from"), doc.where(*at, "from")))
     sources = _sources(STEPS[does], [s.name for s in before], value, at_from)
     options = _options(STEPS[does], given, doc.where(*at), places, skipped=bool(skip))
     if not isinstance(skip, (str, bool)):
         raise DataError("'skip' must be true, or the reason for skipping as text", where=at_skip)
-    about = str(told) + (BY_SCRIPTS if options.get("scripted") else "")
+    about = str(stated_about) + (BY_SCRIPTS if options.get("scripted") else "")
     return RecipeStage(name, does, options, sources, about, "as requested" if skip is True else str(skip or ""))
 
 
@@ -178,15 +178,15 @@ def _sources(step: StageKind, names: list[str], value: Any, where: str) -> tuple
     """
     if value is None:
         return (names[-1],) if step.takes and names else ()
-    wanted = [value] if isinstance(value, str) else value
-    if not isinstance(wanted, list) or not all(isinstance(w, str) for w in wanted):
+    names_given = [value] if isinstance(value, str) else value
+    if not isinstance(names_given, list) or not all(isinstance(w, str) for w in names_given):
         raise DataError("'from' must be the name of a stage, or a list of such names", where=where)
-    for name in wanted:
+    for name in names_given:
         if name not in names:
             raise unknown("earlier stage", name, names, where=where)
-    if len(wanted) > 1 and step.takes < 2:
+    if len(names_given) > 1 and step.takes < 2:
         raise DataError("this step takes only one input", where=where, hint="put a stage that does `join` before it")
-    return tuple(wanted) if step.takes else ()
+    return tuple(names_given) if step.takes else ()
 
 
 def _options(

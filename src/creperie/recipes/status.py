@@ -208,13 +208,13 @@ def computed_words(whole: Mapping[str, int]) -> str:
     >>> computed_words({"computed_model": 17, "agree_model": 12, "computed_files": 1, "agree_files": 1})
     '17 by a model on the published items (12 agree), 1 counted from released files (it agrees)'
     """
-    said = []
+    phrases = []
     for by, words in BY.items():
         if n := whole.get(f"computed_{by}", 0):
             agree = whole[f"agree_{by}"]
             all_agree = "it agrees" if n == 1 else "all agree"
-            said.append(f"{n:,} {words} ({all_agree if agree == n else f'{agree:,} agree'})")
-    return ", ".join(said)
+            phrases.append(f"{n:,} {words} ({all_agree if agree == n else f'{agree:,} agree'})")
+    return ", ".join(phrases)
 
 
 def runs_said(folders: Sequence[Path]) -> str:
@@ -228,13 +228,13 @@ def runs_said(folders: Sequence[Path]) -> str:
         for (folder, _), (card, n) in zip(cards, made, strict=True)
     ]
     run = {(card["recipe"], card["profile"]) for card, _ in made}
-    wanted = [(paper["recipe"], profile) for profile in ("small", "local") for paper in papers()]
-    absent = [", ".join(one) for one in wanted if one not in run]
-    told = (
+    expected = [(paper["recipe"], profile) for profile in ("small", "local") for paper in papers()]
+    absent = [", ".join(one) for one in expected if one not in run]
+    about_digests = (
         "The eight characters in brackets are the digest of a run's results, which `cook` prints: after a change of a "
         "maker or of a note below a table it is another."
     )
-    return f"From runs of {'; '.join(named)}. {told}" + (
+    return f"From runs of {'; '.join(named)}. {about_digests}" + (
         f" No run was given of: {'; '.join(absent)}." if absent else ""
     )
 
@@ -262,8 +262,8 @@ loads; *our prompts* are prompts in creperie's words (`--prompts FILE` takes the
     for paper in dict.fromkeys(p.paper for p in parts):
         lines += [f"## {paper}", "", *_paper_lines([p for p in parts if p.paper == paper])]
     rows = [(f"{c.recipe}, {c.profile}", c.claim, c.who, c.numbers, c.holds) for c in claims]
-    said = [runs, ""] if runs else []
-    return "\n".join([*lines, "## Directions", "", *said, READING, "", *_markdown(DIRECTION_HEADS, rows)])
+    about_runs = [runs, ""] if runs else []
+    return "\n".join([*lines, "## Directions", "", *about_runs, READING, "", *_markdown(DIRECTION_HEADS, rows)])
 
 
 def _paper_lines(parts: Sequence[PaperPart]) -> Iterator[str]:

@@ -1,5 +1,4 @@
 from creperie.refining.cells import unit_gaps as unit_gaps
-from creperie.refining.methods import METHODS as METHODS
 from creperie.refining.methods import REASONS as REASONS
 from creperie.refining.plan import RefinePlan as RefinePlan
 from creperie.refining.refinement import Refined as Refined

@@ -94,11 +94,11 @@ def largest_part(
     # Among equally large solutions, prefer earlier items, so that the result is the same everywhere.
     worth = 1 + 1e-6 * np.linspace(1, 0, n)
     apart = hstack([table, identity(things), -identity(things)]) if off else table
-    wanted = np.zeros(things) if aim is None else aim
+    target = np.zeros(things) if aim is None else aim
     answer = milp(
         np.r_[-worth, np.full(2 * off, PRICE)],
         constraints=[
-            LinearConstraint(csr_matrix(apart), wanted, wanted),
+            LinearConstraint(csr_matrix(apart), target, target),
             LinearConstraint(hstack([asked, csr_matrix((len(rivals), 2 * off))]).tocsr(), -np.inf, 1),
         ],
         integrality=np.r_[np.ones(n), np.zeros(2 * off)],

@@ -15,7 +15,6 @@ from creperie.reporting.figures.of_statistics import item_map as item_map
 from creperie.reporting.figures.of_statistics import power_curve as power_curve
 from creperie.reporting.figures.of_statistics import ranks_by_choice as ranks_by_choice
 from creperie.reporting.figures.style import save_figure as save_figure
-from creperie.reporting.gather import RunGroup as RunGroup
 from creperie.reporting.gather import gather_runs as gather_runs
 from creperie.reporting.gather import runs_in as runs_in
 from creperie.reporting.known import column_correlations as column_correlations
@@ -25,7 +24,6 @@ from creperie.reporting.known import known_rows as known_rows
 from creperie.reporting.known import without_place as without_place
 from creperie.reporting.leaderboard import export_site as export_site
 from creperie.reporting.leaderboard import remember_zoo as remember_zoo
-from creperie.reporting.notebook import NotebookTable as NotebookTable
 from creperie.reporting.notebook import figure as figure
 from creperie.reporting.notebook import table as table
 from creperie.reporting.page import Contents as Contents

@@ -159,18 +159,18 @@ def _columns_of(benchmark: str) -> list[KnownColumn]:
 
 
 def _place(run: RunHeader, column: KnownColumn) -> KnownPlace | str:
-    """Return a run's place in a column, or the reason why it has none. The reason is "" if the run lacks the task."""
-    _, task, wanted, over, _ = column.definition
+    """Return a run's place in a column, or the reason why it has none; the reason is "" if the run lacks the task."""
+    _, task, column_subsets, over, _ = column.definition
     rows = {r["subset"]: r for r in run.document["results"] if r["task"] == task}
     subsets = set(run.document["benchmark"]["subsets"])
-    names = [name for name in wanted or sorted(subsets) if name in rows]
-    whole = not wanted or set(wanted) == subsets
-    single = len(wanted) == 1
-    row = rows.get(("all" if over == "items" else "macro") if whole else wanted[0] if single else "")
-    if row is None and over == "items" and names and len(names) == len(wanted):  # some subsets, pooled
+    names = [name for name in column_subsets or sorted(subsets) if name in rows]
+    whole = not column_subsets or set(column_subsets) == subsets
+    single = len(column_subsets) == 1
+    row = rows.get(("all" if over == "items" else "macro") if whole else column_subsets[0] if single else "")
+    if row is None and over == "items" and names and len(names) == len(column_subsets):  # some subsets, pooled
         row = {**rows[names[0]], **{k: sum(rows[n].get(k) or 0 for n in names) for k in ("hits", "ties", "n")}}
         row["pooled"] = True
-    if rows and column.n and not set(wanted) <= rows.keys():
+    if rows and column.n and not set(column_subsets) <= rows.keys():
         return "it lacks some of the subsets"
     if row is None or column.n is None:
         return ""

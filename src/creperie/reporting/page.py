@@ -160,7 +160,7 @@ def _summary(groups: Sequence[RunGroup], audits: Mapping[str, Mapping[str, Any]]
         links = {group.runs[0].hash: f"#bench-{k}" for k, group in enumerate(groups)}
         listed = standings_table(rank_runs(runs, names=names), links) + part("folded", "All results as a list", listed)
     findings = list(_findings(groups))
-    told = [
+    audited = [
         (
             group,
             best_result(group.labelled),
@@ -174,7 +174,7 @@ def _summary(groups: Sequence[RunGroup], audits: Mapping[str, Mapping[str, Any]]
             (audits.get(group.runs[0].hash), f"creperie audit {shlex.quote(group.place or 'BENCH')}")
         ]
     ]
-    return part("benchmarks", told) + listed + (part("findings", findings) if findings else "")
+    return part("benchmarks", audited) + listed + (part("findings", findings) if findings else "")
 
 
 def _findings(groups: Sequence[RunGroup]) -> Iterator[tuple[str, str, str | None]]:
@@ -214,7 +214,7 @@ def _comparisons(group: RunGroup, progress: Progress) -> str:
 
 def _compared(group: RunGroup, name: str, rows: Sequence[ComparisonRow]) -> tuple[str, str, str]:
     names = _names(group)
-    whole, parts = ([r for r in rows if (r.subset == "all") is wanted] for wanted in (True, False))
+    whole, parts = ([r for r in rows if (r.subset == "all") is is_whole] for is_whole in (True, False))
     shown = comparison_table(whole, names, f"Paired tests of {name}")
     if parts:
         shown += part("folded", "By subset", comparison_table(parts, names, f"Paired tests of {name} by subset"))

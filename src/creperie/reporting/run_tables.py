@@ -113,12 +113,12 @@ def run_table(runs: Sequence[Run], choice: TableChoice) -> RunTable:
     models = list(dict.fromkeys(run.model for run in runs))
     names = dict(zip(models, distinct([[model_tail(m), m] for m in models]), strict=True))
     shown = (*choice.rows, *choice.columns)
-    wanted = task(choice.task).name if choice.task else ""
+    task_name = task(choice.task).name if choice.task else ""
     records = [
         ({"model": names[run.model], "benchmark": run.benchmark, "task": r["task"], "subset": r["subset"]}, r)
         for run in runs
         for r in run.results
-        if (not wanted or r["task"] == wanted) and ("subset" in shown or r["subset"] == "all") and r["n"]
+        if (not task_name or r["task"] == task_name) and ("subset" in shown or r["subset"] == "all") and r["n"]
     ]
     if not records:
         raise UsageError("no run has a result to show", hint="name one of the runs' tasks with `task=`")

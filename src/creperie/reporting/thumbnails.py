@@ -84,16 +84,16 @@ class Thumbnails:
 def thumbnails(
     store: ImageStore, references: Sequence[str], *, budget: int = BUDGET, progress: Progress = silent
 ) -> Thumbnails:
-    """Return thumbnails of these images. They are as large as the limit of `budget` bytes for all together allows."""
-    wanted = list(dict.fromkeys(references))
-    if budget <= 0 or not wanted or not store.location:
-        return Thumbnails(left_out=len(wanted) if store.location else 0)
-    edge = _edge(store, wanted, budget)
+    """Return thumbnails of these images, as large as possible so that all fit into `budget` bytes."""
+    distinct = list(dict.fromkeys(references))
+    if budget <= 0 or not distinct or not store.location:
+        return Thumbnails(left_out=len(distinct) if store.location else 0)
+    edge = _edge(store, distinct, budget)
     pictures: dict[str, str] = {}
     failed: dict[str, str] = {}
     used = left_out = 0
-    with progress("thumbnails", len(wanted), "images") as advance, ThreadPoolExecutor(max_workers=4) as pool:
-        for reference, made in zip(wanted, pool.map(lambda r: _made(store, r, edge), wanted)):
+    with progress("thumbnails", len(distinct), "images") as advance, ThreadPoolExecutor(max_workers=4) as pool:
+        for reference, made in zip(distinct, pool.map(lambda r: _made(store, r, edge), distinct)):
             advance(1)
             if isinstance(made, ImageError):
                 failed[reference] = made.what
@@ -123,13 +123,13 @@ def _made(store: ImageStore, reference: str, edge: int) -> str | ImageError:
         return e
 
 
-def _edge(store: ImageStore, wanted: Sequence[str], budget: int) -> int:
+def _edge(store: ImageStore, references: Sequence[str], budget: int) -> int:
     """Return the largest thumbnail size, in pixels of the longer side, at which all wanted images probably fit into
     `budget` bytes. The size is estimated from a sample of the images.
     """
-    sample = wanted[:: max(1, len(wanted) // _SAMPLED)][:_SAMPLED]
+    sample = references[:: max(1, len(references) // _SAMPLED)][:_SAMPLED]
     for edge in EDGES:
         sizes = [len(made) for made in (_made(store, r, edge) for r in sample) if isinstance(made, str)]
-        if not sizes or sum(sizes) / len(sizes) * len(wanted) <= budget:
+        if not sizes or sum(sizes) / len(sizes) * len(references) <= budget:
             return edge
     return EDGES[-1]

@@ -24,7 +24,6 @@ from creperie.scoring.header import people_note as people_note
 from creperie.scoring.header import run_header as run_header
 from creperie.scoring.header import unchecked_notes as unchecked_notes
 from creperie.scoring.logs import UnmatchedError as UnmatchedError
-from creperie.scoring.looking import SeenCells as SeenCells
 from creperie.scoring.looking import expected_look as expected_look
 from creperie.scoring.looking import look as look
 from creperie.scoring.matrix import Matrix as Matrix

@@ -145,15 +145,15 @@ def compare(*runs: RunSpec | Sequence[RunSpec], options: CompareOptions, setting
     if options.common:
         loaded = _restrict(loaded, comparisons.notes)
     groups = _groups(loaded, options.common)
-    wanted = [task(t).name for t in options.tasks]
-    for name in wanted:
+    task_names = [task(t).name for t in options.tasks]
+    for name in task_names:
         if not any(task(name).needs in run.inputs for run in loaded):
             loaded[0].scored_task(name)  # raises the error
     for group in groups.values():
         if len(group) > 1:
-            comparisons.rows += _tested(group, wanted, settings)
+            comparisons.rows += _tested(group, task_names, settings)
     _refuse_if_nothing(groups, comparisons, options.against)
-    table = _columns(loaded, wanted, settings)
+    table = _columns(loaded, task_names, settings)
     pairs = []
     if len({r.model for r in loaded}) >= 3:
         comparisons.columns, comparisons.ranks = list(table), rank_table(table)
@@ -223,13 +223,13 @@ def run_labels(runs: Sequence[Run]) -> list[str]:
 # -- paired tests ----------------------------------------------------------------------------------------------------
 
 
-def _tested(group: Sequence[Run], wanted: Sequence[str], settings: MetricSettings) -> list[ComparisonRow]:
-    """Test every pair of runs on each of the `wanted` tasks: by subset, over all items, and on the mean over subsets.
+def _tested(group: Sequence[Run], task_names: Sequence[str], settings: MetricSettings) -> list[ComparisonRow]:
+    """Test every pair of runs on each task in `task_names`: by subset, over all items, and on the mean over subsets.
 
     Holm's correction covers all tests of a task.
     """
     shared = [t for t in group[0].tasks if all(t in r.tasks for r in group)]
-    names = list(wanted) or [t for t in shared if task(t).by_item]
+    names = list(task_names) or [t for t in shared if task(t).by_item]
     if not names:
         raise UsageError(f"the runs on {group[0].benchmark} have no task in common", hint="name one with `task=`")
     rows: list[ComparisonRow] = []
@@ -271,12 +271,12 @@ def _pair(
 # -- over benchmarks -------------------------------------------------------------------------------------------------
 
 
-def _columns(runs: Sequence[Run], wanted: Sequence[str], settings: MetricSettings) -> dict[str, dict[str, float]]:
+def _columns(runs: Sequence[Run], task_names: Sequence[str], settings: MetricSettings) -> dict[str, dict[str, float]]:
     """Return the accuracies over all items, as {benchmark and task: {model: accuracy}}."""
     table: dict[str, dict[str, float]] = {}
     several = len({r.benchmark for r in runs}) > 1
     for run in runs:
-        for name in wanted or [t for t in run.tasks if task(t).by_item]:
+        for name in task_names or [t for t in run.tasks if task(t).by_item]:
             if task(name).needs not in run.inputs:
                 continue
             column = f"{run.benchmark} {name}" if several else name

@@ -99,7 +99,7 @@ class Handle:
     def compares_captions(self) -> bool:
         """True if the model can compare two captions without an image."""
         able = [ABILITIES[name] for name in self.abilities]
-        return any(a.column == "text_text" and not a.looks for a in able)
+        return any(a.column == "text_text" and not a.needs_image for a in able)
 
 
 def open_model(model: Any, *, device: str = "auto", dtype: str = "auto", cache: bool | str = True) -> Handle:

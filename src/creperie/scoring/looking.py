@@ -80,14 +80,14 @@ class SeenCells:
         should check. If items have an evidence level (the tag `evidence`), `weighed/` holds the benchmark with levels
         that are raised or lowered according to the judgements.
         """
-        rows, wanted = self.rows, {(r["subset"], r["item"]) for r in self.rows if r["code"]}
-        mask = [(item.subset, item.id) in wanted for item in self.bench]
+        rows, doubted = self.rows, {(r["subset"], r["item"]) for r in self.rows if r["code"]}
+        mask = [(item.subset, item.id) in doubted for item in self.bench]
         with new_folder(Path(out)) as draft:
             write_parquet(pa.Table.from_pylist(rows), draft / "looks.parquet")
             write_json(draft / "looks.json", self.document, files=["looks.parquet"])
             if any(mask):
                 save(self.bench.filter(mask, why="a model doubts them"), draft / "people")
-            agreed = {(item.subset, item.id) for item in self.bench} - wanted
+            agreed = {(item.subset, item.id) for item in self.bench} - doubted
             if (weighed := reweighed(self.bench, self.run.model, self.doubted, agreed)) is not None:
                 save(weighed, draft / "weighed")
 

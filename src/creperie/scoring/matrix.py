@@ -289,12 +289,12 @@ class Matrix:
         """Return the plan for the pending benchmarks. Two models share a plan if they score the same benchmarks and
         need the images of the same ones.
         """
-        looks = {k: needs_images(tasks, handle) for k, tasks in pending.items()}
-        key = (tuple(looks.items()), shard)
+        with_images = {k: needs_images(tasks, handle) for k, tasks in pending.items()}
+        key = (tuple(with_images.items()), shard)
         if key not in self._plans:
             benches = [self.columns[k].bench for k in pending]
             parts = [share(bench, shard) for bench in benches] if shard else benches
-            self._plans[key] = plan(parts, store=self.store, images=tuple(looks.values()), progress=self.progress)
+            self._plans[key] = plan(parts, store=self.store, images=tuple(with_images.values()), progress=self.progress)
         return self._plans[key]
 
     def _tasks(self, column: MatrixColumn, handle: Handle, options: ScoreOptions) -> list[str] | str:

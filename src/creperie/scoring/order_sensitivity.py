@@ -216,10 +216,10 @@ def _ask_some(
     opened = [(case, open_case(planned, case)) for case, _ in cases]
     for (case, subset), asked in zip(cases, ask(model, planned, opened, "all"), strict=True):
         if isinstance(asked, Asked):
-            wanted = case.match.index(asked.asks == "match")
+            target = case.match.index(asked.asks == "match")
             for order, answer in zip(asked.orders, asked.answers, strict=True):
                 shown = order_pattern(order, case.match)
-                yield _Outcome(prompt, shown, subset, answer, order.index(wanted), len(order))
+                yield _Outcome(prompt, shown, subset, answer, order.index(target), len(order))
 
 
 def _bias(prompt: str, count: int, outcomes: Sequence[_Outcome]) -> Bias:

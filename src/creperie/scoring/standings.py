@@ -91,11 +91,11 @@ def rank_runs(
     The tie rule and the seed are taken from `settings` if given, otherwise from the runs.
     """
     names = names or {}
-    wanted = [task(name).name for name in tasks]
+    task_names = [task(name).name for name in tasks]
     groups: dict[tuple[str, str], dict[str, Run]] = {}
     ranked = unblinded(runs)
     for run in ranked:
-        for name in wanted or run.tasks:
+        for name in task_names or run.tasks:
             if task(name).by_item and task(name).needs in run.inputs:
                 groups.setdefault((run.content, name), {})[names.get(run.model, run.model)] = run
     if not groups:
@@ -109,8 +109,8 @@ def rank_runs(
     return Standings(columns, order, mean, ranks, [*run_notes(runs), *twins, *_notes(columns, mean)])
 
 
-def _mean(values: Sequence[float], wanted: int) -> float:
-    return sum(values) / wanted if len(values) == wanted else math.nan
+def _mean(values: Sequence[float], count: int) -> float:
+    return sum(values) / count if len(values) == count else math.nan
 
 
 def _notes(columns: Sequence[StandingsColumn], mean: Mapping[str, float]) -> list[str]:
@@ -168,8 +168,8 @@ def _aligned(run: Run, first: Run) -> Run:
     if run.table.column("id").equals(first.table.column("id")) and run.subsets == first.subsets:
         return run
     rows = {key: i for i, key in enumerate(zip(run.subsets, run.table.column("id").to_pylist(), strict=True))}
-    wanted = zip(first.subsets, first.table.column("id").to_pylist(), strict=True)
-    return Run(run.document, run.table.take([rows[key] for key in wanted]), run.path)
+    item_keys = zip(first.subsets, first.table.column("id").to_pylist(), strict=True)
+    return Run(run.document, run.table.take([rows[key] for key in item_keys]), run.path)
 
 
 def _results(run: Run, name: str, settings: MetricSettings | None) -> dict[str, dict[str, Any]]:

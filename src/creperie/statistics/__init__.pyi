@@ -9,15 +9,12 @@ from creperie.statistics.declare import Analysis as Analysis
 from creperie.statistics.declare import Family as Family
 from creperie.statistics.declare import find_analysis_preset as find_analysis_preset
 from creperie.statistics.declare import terms as terms
-from creperie.statistics.families import FamilyStudy as FamilyStudy
 from creperie.statistics.families import with_families as with_families
 from creperie.statistics.items import Answers as Answers
 from creperie.statistics.items import ItemOptions as ItemOptions
 from creperie.statistics.items import ItemStudy as ItemStudy
-from creperie.statistics.items import ShortForm as ShortForm
 from creperie.statistics.items import answers_of as answers_of
 from creperie.statistics.items import difficulty as difficulty
-from creperie.statistics.limits import Ceiling as Ceiling
 from creperie.statistics.limits import ceilings as ceilings
 from creperie.statistics.limits import half_truth_accuracy as half_truth_accuracy
 from creperie.statistics.limits import half_truths as half_truths
@@ -29,7 +26,6 @@ from creperie.statistics.planning import power as power
 from creperie.statistics.rankings import Robustness as Robustness
 from creperie.statistics.rankings import RobustOptions as RobustOptions
 from creperie.statistics.rankings import robustness as robustness
-from creperie.statistics.response import ResponseFit as ResponseFit
 from creperie.statistics.response import fit_responses as fit_responses
 from creperie.statistics.sight import PictureGain as PictureGain
 from creperie.statistics.sight import picture_gain as picture_gain

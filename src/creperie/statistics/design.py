@@ -165,19 +165,19 @@ def chosen_rows(table: pa.Table, where: Mapping[str, tuple[str, ...]]) -> np.nda
     error if no row is left.
     """
     good = np.ones(len(table), dtype=bool)
-    for name, wanted in where.items():
-        good &= _among(table.column(name), wanted)
+    for name, permitted in where.items():
+        good &= _among(table.column(name), permitted)
         if not good.any():
             there = sorted(set(_text(table.column(name)).drop_null().unique().to_pylist()))
             raise UsageError(
-                f"no row is left with {name} = {' or '.join(wanted)}", hint="choose among: " + ", ".join(there[:20])
+                f"no row is left with {name} = {' or '.join(permitted)}", hint="choose among: " + ", ".join(there[:20])
             )
     return np.flatnonzero(good)
 
 
-def _among(values: pa.ChunkedArray, wanted: Sequence[str]) -> np.ndarray:
-    """Return a boolean for each value: True if it is one of `wanted`."""
-    return np.asarray(pc.is_in(_text(values), value_set=pa.array(wanted, pa.string())), bool)
+def _among(values: pa.ChunkedArray, permitted: Sequence[str]) -> np.ndarray:
+    """Return a boolean for each value: True if it is one of `permitted`."""
+    return np.asarray(pc.is_in(_text(values), value_set=pa.array(permitted, pa.string())), bool)
 
 
 def column_of(part: str) -> str:

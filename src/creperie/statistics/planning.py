@@ -256,20 +256,20 @@ def _audited(plan: PowerOptions, items: int, rng: np.random.Generator, claim: st
     battery = planned_battery(plan.attackers)
     common = _Common(plan, items, rng)
     if claim == "clean":
-        return all(_limit(common.answers(entry), common.looks(entry)) < plan.threshold for entry in battery)
+        return all(_limit(common.answers(entry), common.p_factor(entry)) < plan.threshold for entry in battery)
     through = next((entry for entry in battery if entry.name == plan.through), None)
     if through is None:
         raise unknown("attacker", plan.through, [entry.name for entry in battery])
     answers = common.answers(replace(through, tells=1.0))
     tests = len(battery) * (CUES_TRIED if through.name == CUES else 1)
-    found = [measure_attacker(answers, common.looks(through))]
-    for step in STEPS if common.looks(through) > 1 else ():
+    found = [measure_attacker(answers, common.p_factor(through))]
+    for step in STEPS if common.p_factor(through) > 1 else ():
         found.append(measure_attacker(answers.of_items(np.arange(answers.pairs.n_items) < step), 1 / EARLY))
     return any(leaks(m, m.p * tests, plan.threshold) for m in found)
 
 
-def _limit(answers: AttackerMargins, looks: float) -> float:
-    figures = measure_attacker(answers, looks)
+def _limit(answers: AttackerMargins, p_factor: float) -> float:
+    figures = measure_attacker(answers, p_factor)
     return max(figures.high, 1 - figures.low)
 
 
@@ -290,7 +290,7 @@ class _Common:
     rng: np.random.Generator
     families: dict[str, tuple[np.ndarray, float]] = field(default_factory=dict)
 
-    def looks(self, entry: AttackerEntry) -> float:
+    def p_factor(self, entry: AttackerEntry) -> float:
         return last_look(looks_of(self.items)) if entry.sampled and not self.plan.attackers else 1.0
 
     def answers(self, entry: AttackerEntry) -> AttackerMargins:

@@ -193,11 +193,11 @@ def bench_of(run: Run, benches: Sequence[Benchmark]) -> Benchmark:
     for bench in benches:
         if bench.hash == run.hash:
             return bench
-    wanted = item_keys(run.table)
+    scored_items = item_keys(run.table)
     for bench in benches:
         place = {key: k for k, key in enumerate(item_keys(bench.table))}
-        if all(key in place for key in wanted):
-            return bench.with_table(bench.table.take(pa.array([place[key] for key in wanted])), "scored items")
+        if all(key in place for key in scored_items):
+            return bench.with_table(bench.table.take(pa.array([place[key] for key in scored_items])), "scored items")
     raise UsageError(
         f"the run {run.name} is on {run.benchmark} {run.hash[:8]}, whose items are in none of the benchmarks given",
         hint="give the benchmark that was scored with `bench=`",

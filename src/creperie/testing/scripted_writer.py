@@ -10,8 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from creperie.core import DataError
-from creperie.models import Fingerprint, Prompt
+from creperie.plugin import Fingerprint, Prompt, UsageError
 
 DETAILS = ", drawn in flat colours with clean edges on one plain background"
 
@@ -29,7 +28,7 @@ class ScriptedWriter:
     def _answer(self, asked: str) -> str:
         given = asked.rpartition("Input: ")[2].partition("\n")[0]
         if '"enriched"' not in asked or not given.startswith('{"caption"'):
-            raise DataError("the scripted writer only enriches captions", hint="name a language model")
+            raise UsageError("the scripted writer only enriches captions", hint="name a language model")
         caption = str(json.loads(given)["caption"])
         end = "." if caption.endswith(".") else ""
         return json.dumps({"enriched": caption.removesuffix(".") + DETAILS + end})

@@ -1,7 +1,6 @@
 from creperie.training.architecture import SmallConfig as SmallConfig
 from creperie.training.examples import train_set as train_set
 from creperie.training.findings import ARMS as ARMS
-from creperie.training.findings import GRID as GRID
 from creperie.training.findings import ExamResult as ExamResult
 from creperie.training.findings import TrainingStudy as TrainingStudy
 from creperie.training.findings import read_study as read_study

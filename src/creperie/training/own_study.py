@@ -54,8 +54,8 @@ def study_of(
 
     After an interruption, the same call resumes the study.
     """
-    wanted = arms_to_run(arms)
-    return run_grid(_OwnLab(question, Path(out), wanted, device, progress), wanted, seeds, tell)
+    all_arms = arms_to_run(arms)
+    return run_grid(_OwnLab(question, Path(out), all_arms, device, progress), all_arms, seeds, tell)
 
 
 class _OwnLab(StudyLab):

@@ -57,8 +57,8 @@ def changed_preset(
     >>> short.name, short.base.steps, short.base.warmup, short.items
     ('small, steps 100, items 50', 100, 10, 50)
     """
-    wanted = {"steps": steps, "arm steps": arm_steps, "pairs": pairs, "items": items}
-    given = {what: n for what, n in wanted.items() if n is not None}
+    changes = {"steps": steps, "arm steps": arm_steps, "pairs": pairs, "items": items}
+    given = {what: n for what, n in changes.items() if n is not None}
     for what, n in given.items():
         if n < 2:
             raise UsageError(f"{what} must be at least 2, not {n}", hint="give a larger number")

@@ -82,8 +82,8 @@ def run_study(
     from creperie.training.lab import Lab
 
     chosen = find_preset(preset) if isinstance(preset, str) else preset
-    wanted = arms_to_run(arms)
+    all_arms = arms_to_run(arms)
     lab = Lab(chosen, Path(out), device, refinement or FoilRefinement(bins=STUDY_BINS), progress)
-    if any(ARMS[arm][1] for arm in wanted):
+    if any(ARMS[arm][1] for arm in all_arms):
         lab.refine()  # fails early if something is missing, not after hours of training
-    return run_grid(lab, wanted, seeds, tell)
+    return run_grid(lab, all_arms, seeds, tell)

@@ -36,15 +36,15 @@ def split_by_image(bench: Benchmark, share: float = 0.4, seed: int = 0) -> tuple
     groups, group = np.unique(clusters, return_inverse=True)
     counts = np.zeros((len(groups), len(names)))
     np.add.at(counts, (group, subsets), 1)
-    wanted = share * counts.sum(axis=0)
+    targets = share * counts.sum(axis=0)
     order = np.random.Generator(np.random.PCG64(seed)).permutation(len(groups))
     order = order[np.argsort(-counts[order].sum(axis=1), kind="stable")]
     taken, chosen = np.zeros(len(names)), np.zeros(len(groups), dtype=bool)
     for k in order.tolist():
         own = counts[k] > 0
         # taken if that brings the subsets of the group closer to their share
-        with_it = np.abs(taken + counts[k] - wanted)[own].sum()
-        if with_it < np.abs(taken - wanted)[own].sum():
+        with_it = np.abs(taken + counts[k] - targets)[own].sum()
+        if with_it < np.abs(taken - targets)[own].sum():
             taken += counts[k]
             chosen[k] = True
     mask = chosen[group]

@@ -11,7 +11,6 @@ from creperie.world.foils import ROOM_ONLY as ROOM_ONLY
 from creperie.world.grammar import sayable as sayable
 from creperie.world.grammar import write_sentence as write_sentence
 from creperie.world.make import World as World
-from creperie.world.make import WorldExample as WorldExample
 from creperie.world.make import check_world as check_world
 from creperie.world.make import image_key as image_key
 from creperie.world.make import kinds_named as kinds_named
@@ -31,4 +30,3 @@ from creperie.world.solid.studio import render_room as render_room
 from creperie.world.truth import Graph as Graph
 from creperie.world.truth import evaluate as evaluate
 from creperie.world.twins import find_twins as find_twins
-from creperie.world.wording import draw_style as draw_style

@@ -158,8 +158,8 @@ def crowd_page(request: Request, site: SiteHere, token: Token) -> Response:
 def enter_by_address(request: Request, site: SiteHere, token: Token, consent: Consent = "") -> Response:
     """Exchange a signed or listed worker id for a personal link, and show the link so that the worker can come back."""
     study = _crowd_study(site, token)
-    wanted = settings_of(study.settings).consent_version
-    if wanted and consent != wanted:
+    current_version = settings_of(study.settings).consent_version
+    if current_version and consent != current_version:
         return _entry_page(request, study, f"/crowd/{token}?{request.url.query}", refused=True)
     if not site.limiter.hit(ENTRIES, client_address(request)):
         raise HTTPException(429, "Too many people have entered from your network; please try again later.")

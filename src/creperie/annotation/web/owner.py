@@ -94,10 +94,10 @@ def _dashboard(here: StudyVisit, links: Sequence[Invitation] = (), notice: str =
 
 
 def _details(event: Event) -> str:
-    """Return, in words, whom or what an event of the audit trail concerns."""
-    told = {name: v for name, v in event.detail.items() if v not in ("", None) and not isinstance(v, dict)}
-    told.pop("form", None)  # it only tells whether a form was sent twice
-    words = {name: ", ".join(map(str, v)) if isinstance(v, list) else str(v) for name, v in told.items()}
+    """Return whom or what an event of the audit trail is about, in words."""
+    details = {name: v for name, v in event.detail.items() if v not in ("", None) and not isinstance(v, dict)}
+    details.pop("form", None)  # it only tells whether a form was sent twice
+    words = {name: ", ".join(map(str, v)) if isinstance(v, list) else str(v) for name, v in details.items()}
     return "; ".join(f"{name.replace('_', ' ')}: {text}" for name, text in words.items())[:300]
 
 

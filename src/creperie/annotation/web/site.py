@@ -149,8 +149,8 @@ async def check_csrf(request: Request, form: Posted) -> None:
     """Respond with 403 to a POST request without the CSRF token. The token is in the form or in a header."""
     given = request.headers.get("x-csrf-token") or form.get("csrf", "")
     secret = _secret(request)
-    wanted = csrf_token(secret) if secret else ""
-    if request.method == "POST" and not (wanted and secrets.compare_digest(wanted.encode(), given.encode())):
+    expected = csrf_token(secret) if secret else ""
+    if request.method == "POST" and not (expected and secrets.compare_digest(expected.encode(), given.encode())):
         raise HTTPException(403, "this form is out of date; load the page again")
 
 

@@ -240,12 +240,12 @@ def _positions(advance: Advance) -> Callable[[int], None]:
     """Return a function that takes the number of bytes now on disk. It calls `advance` with the increase since the last
     call.
     """
-    told = 0
+    reported = 0
 
     def at(size: int) -> None:
-        nonlocal told
-        advance(size - told)
-        told = size
+        nonlocal reported
+        advance(size - reported)
+        reported = size
 
     return at
 

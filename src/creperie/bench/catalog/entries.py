@@ -163,9 +163,9 @@ def find_entry(name: str) -> CatalogEntry:
     >>> find_entry("SugarCrepe_PP").name
     'sugarcrepe++'
     """
-    wanted = name.strip().lower()
+    lowered = name.strip().lower()
     for entry in _catalog().values():
-        if wanted == entry.name or wanted in entry.aliases:
+        if lowered == entry.name or lowered in entry.aliases:
             return entry
     raise unknown("benchmark", name, _catalog())
 

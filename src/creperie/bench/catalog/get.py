@@ -50,15 +50,15 @@ def own_images(bench: Benchmark, place: str) -> CatalogPictures:
     return CatalogPictures(store, len(keys), here, notes=notes)
 
 
-def images_beside(entry: CatalogEntry, bench: Benchmark, *, wanted: bool) -> CatalogPictures:
-    """Return the images that came with the items. If images are `wanted` and some are missing, the result has a note on
-    how to get them.
+def images_beside(entry: CatalogEntry, bench: Benchmark, *, fetching: bool) -> CatalogPictures:
+    """Return the images that came with the items. If the user wants images (`fetching`) and some are missing, the
+    result includes a note that says how to get them.
     """
     from creperie.bench.benchmark import image_keys
 
     keys = image_keys(bench)
     here = sum(key in bench.images for key in keys) if bench.images.location else 0
-    notes = (_by_hand(entry, entry.images.by_hand),) if wanted and here < len(keys) and entry.images.by_hand else ()
+    notes = (_by_hand(entry, entry.images.by_hand),) if fetching and here < len(keys) and entry.images.by_hand else ()
     return CatalogPictures(None, len(keys), here, notes=notes)
 
 
@@ -69,8 +69,8 @@ def images_to_fetch(entry: CatalogEntry, bench: Benchmark) -> tuple[dict[str, Fi
     from creperie.bench.benchmark import image_keys
 
     files = {key: entry.images.find(key) for key in image_keys(bench)}
-    wanted = {f.saved_as: f for f in files.values() if f is not None}
-    return files, missing(wanted.values(), images_folder(entry))
+    files_by_name = {f.saved_as: f for f in files.values() if f is not None}
+    return files, missing(files_by_name.values(), images_folder(entry))
 
 
 def fetch_pictures(
@@ -199,7 +199,7 @@ def _pictures(
 ) -> CatalogPictures:
     if wish.images not in ("fetch", "none"):
         return own_images(bench, wish.images)
-    beside = images_beside(entry, bench, wanted=wish.images == "fetch")
+    beside = images_beside(entry, bench, fetching=wish.images == "fetch")
     if wish.images == "none" or not entry.images.sources or beside.here == beside.needed:
         return beside
     return fetch_pictures(fetcher, entry, bench, large_ok=wish.large_ok, progress=progress)

@@ -36,8 +36,8 @@ def _vg_item(record: Record, subset: str) -> Item:
 
 
 def _vg(name: str, word: str) -> Format:
-    wanted = f"ARO file (visual_genome_{word}.json)"
-    return described(name, reader(name, lambda n: is_data_json(n) and word in n.lower(), wanted, "list", _vg_item))
+    expected = f"ARO file (visual_genome_{word}.json)"
+    return described(name, reader(name, lambda n: is_data_json(n) and word in n.lower(), expected, "list", _vg_item))
 
 
 # -- word order ------------------------------------------------------------------------------------------------------

@@ -192,10 +192,10 @@ def _conceptual_rows(files: list[tuple[str, Path]]) -> Iterator[Row | SkippedRec
 def _format(
     name: str,
     rows: Callable[[list[tuple[str, Path]]], Iterator[Row | SkippedRecord]],
-    wanted: Callable[[str], bool],
+    accepts: Callable[[str], bool],
 ) -> Format:
     def read(source: FormatSource) -> Benchmark:
-        files = find_files(source.path, wanted, f"file of {title_of(name)}")
+        files = find_files(source.path, accepts, f"file of {title_of(name)}")
         return _benchmark(name, files, rows(files))
 
     return described(name, read)

@@ -41,7 +41,7 @@ class PublishedFile:
 
 def reader(
     name: str,
-    wanted: Callable[[str], bool],
+    accepts: Callable[[str], bool],
     what: str,
     kind: RecordKind | None,
     item: Callable[[Record, str], Item | NoItem],
@@ -51,13 +51,13 @@ def reader(
 ) -> Callable[[FormatSource], Benchmark]:
     """Return a function that reads a format in which each file is a subset and each record is an item.
 
-    `wanted` selects files by their names, `what` describes them in errors, `kind` says how records are stored, and
+    `accepts` selects files by their names, `what` describes them in errors, `kind` says how records are stored, and
     `item` makes an item from a record and its subset. With `deep`, subfolders are searched, too. `subset` returns the
     subset of a file.
     """
 
     def read(source: FormatSource) -> Benchmark:
-        files = find_files(source.path, wanted, what, deep=deep)
+        files = find_files(source.path, accepts, what, deep=deep)
         return read_parts(name, [PublishedFile(n, p, subset(n, p), kind, item) for n, p in files])
 
     return read
@@ -144,10 +144,10 @@ def texts_by_truth(item: Item, positives: int, negatives: int | None) -> tuple[l
     true, false = list(item.positives), list(item.negatives)
     wrong = len(true) != positives or (negatives is not None and len(false) != negatives) or len(item.images) != 1
     if wrong:
-        wanted = "any number of" if negatives is None else negatives
+        expected = "any number of" if negatives is None else negatives
         raise UsageError(
             f"has {len(item.images)} images, {len(true)} true and {len(false)} false captions; "
-            f"this format needs 1 image, {positives} true and {wanted} false captions",
+            f"this format needs 1 image, {positives} true and {expected} false captions",
             where=f"item {item.subset}/{item.id}",
             hint="export as jsonl, which holds every item",
         )

@@ -30,13 +30,13 @@ def _formats(module: str) -> tuple[Format, ...]:
 
 def find_format(name: str) -> Format:
     """Return the format with this name or alias. Plug-ins are searched only if no built-in format has it."""
-    wanted = name.lower()
+    lowered = name.lower()
     for module, names in MODULES.items():
-        if wanted in names:
-            return next(f for f in _formats(module) if f.name == wanted)
+        if lowered in names:
+            return next(f for f in _formats(module) if f.name == lowered)
     aliases = {alias: format for format in list_formats() for alias in format.aliases}
-    if wanted in aliases:
-        return aliases[wanted]
+    if lowered in aliases:
+        return aliases[lowered]
     own = [n for names in MODULES.values() for n in names]
     return _plugin(name, load_plugin(PLUGINS, "format", name, own))
 

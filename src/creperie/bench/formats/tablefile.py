@@ -68,8 +68,8 @@ def _delimited(path: Path, delimiter: str, quotes: bool) -> TableSource:
         raise UsageError(f"{delimiter!r} cannot separate cells", hint="give one character, for example ;")
     _, header = next(csv_rows(path, delimiter, quotes=quotes))
 
-    def rows(wanted: Sequence[str]) -> Rows:
-        places = [header.index(name) for name in wanted]
+    def rows(columns: Sequence[str]) -> Rows:
+        places = [header.index(name) for name in columns]
         for line, row in islice(csv_rows(path, delimiter, quotes=quotes), 1, None):
             yield f"{path}:{line}", [row[i] for i in places]
 
@@ -85,9 +85,9 @@ def table_of_records(where: str, records: Callable[[], Iterable[tuple[str, Mappi
     if not names:
         raise DataError("holds no records", where=where, hint="give at least one")
 
-    def rows(wanted: Sequence[str]) -> Rows:
+    def rows(columns: Sequence[str]) -> Rows:
         for place, record in records():
-            yield place, [record.get(name) for name in wanted]
+            yield place, [record.get(name) for name in columns]
 
     return TableSource(where, list(names), False, rows)
 
@@ -131,15 +131,15 @@ def _parquet(path: Path) -> TableSource:
     store = ParquetStore(path, (path,))
     pictures = set(image_columns(schema))
 
-    def rows(wanted: Sequence[str]) -> Rows:
+    def rows(asked: Sequence[str]) -> Rows:
         number = 0
-        names = {column: store.row_names(column) for column in pictures & set(wanted)}
-        others = [column for column in wanted if column not in pictures]
+        names = {column: store.row_names(column) for column in pictures & set(asked)}
+        others = [column for column in asked if column not in pictures]
         with reading_parquet(path):
             for batch in file.iter_batches(batch_size=8192, columns=others):
                 places = range(number, number + batch.num_rows)
                 columns = [
-                    [names[n][i] for i in places] if n in pictures else batch.column(n).to_pylist() for n in wanted
+                    [names[n][i] for i in places] if n in pictures else batch.column(n).to_pylist() for n in asked
                 ]
                 for i, values in zip(places, zip(*columns, strict=True), strict=True):
                     yield f"{path} (row {i})", values

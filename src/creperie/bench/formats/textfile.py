@@ -18,9 +18,9 @@ def file_digest(path: Path) -> str:
         raise unreadable(path, e) from None
 
 
-def find_files(path: Path, wanted: Callable[[str], bool], what: str, *, deep: bool = False) -> list[tuple[str, Path]]:
-    """Return a sorted list of (relative path, path) of the files whose names `wanted` accepts. If `path` is a file, the
-    list contains only that file. `what` describes the files in errors. With `deep`, subfolders are searched, too.
+def find_files(path: Path, accepts: Callable[[str], bool], what: str, *, deep: bool = False) -> list[tuple[str, Path]]:
+    """Return a sorted list of (relative path, path) of the files whose names `accepts` accepts. If `path` is a file,
+    the list contains only that file. `what` describes the files in errors. With `deep`, subfolders are searched, too.
 
     If a folder contains no such file, its subfolder `data` is searched, since many repositories keep their data there.
     """
@@ -30,7 +30,7 @@ def find_files(path: Path, wanted: Callable[[str], bool], what: str, *, deep: bo
         if not path.is_dir():
             raise UsageError("there is no such file or folder", where=path, hint="check the path")
         for root in (path, path / "data"):
-            files = [(name, root / name) for name in sorted(_names(root, deep), key=_natural) if wanted(name)]
+            files = [(name, root / name) for name in sorted(_names(root, deep), key=_natural) if accepts(name)]
             if files:
                 return files
     except (OSError, ValueError) as e:

@@ -53,8 +53,8 @@ _VALUES = {"generic": _generic_value, "spatial": _spatial_value}
 def _reader(kinds: tuple[str, ...]) -> Callable[[FormatSource], Benchmark]:
     def read(source: FormatSource) -> Benchmark:
         files = find_files(source.path, lambda name: name.lower().endswith("visla.tsv"), "VISLA file (*_VISLA.tsv)")
-        wanted = [(name, path, kind) for name, path in files for kind in [_kind(path)] if kind in kinds]
-        parts = [PublishedFile(name, path, kind, "plain-tsv", _ITEMS[kind]) for name, path, kind in wanted]
+        chosen = [(name, path, kind) for name, path in files for kind in [_kind(path)] if kind in kinds]
+        parts = [PublishedFile(name, path, kind, "plain-tsv", _ITEMS[kind]) for name, path, kind in chosen]
         if not parts:
             what = f"this is not the {kinds[0]} file of VISLA"
             raise DataError(what, where=source.path, hint=f"write visla:PATH, or give the {kinds[0]} file")

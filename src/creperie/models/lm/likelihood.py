@@ -168,8 +168,8 @@ class CausalLM(LanguageModel):
         device = self.place.torch_device
         with torch.no_grad():
             logits = self.model(input_ids=ids.to(device), attention_mask=mask.to(device)).logits[:, :-1].float()
-            wanted = ids[:, 1:].to(device).unsqueeze(-1)
-            logs = logits.gather(-1, wanted).squeeze(-1) - logits.logsumexp(-1)
+            targets = ids[:, 1:].to(device).unsqueeze(-1)
+            logs = logits.gather(-1, targets).squeeze(-1) - logits.logsumexp(-1)
         return logs.cpu().numpy()
 
     @cached_property
@@ -203,12 +203,12 @@ class MaskedLM(LanguageModel):
             ids, mask = padded([lines[tasks[t][0]] for t in batch], self.tokenizer.pad_token_id or 0)
             rows = torch.arange(len(batch))
             holes = torch.tensor([tasks[t][1] for t in batch])
-            wanted = ids[rows, holes]
+            targets = ids[rows, holes]
             ids[rows, holes] = self.tokenizer.mask_token_id
             with torch.no_grad():
                 logits = self.model(input_ids=ids.to(device), attention_mask=mask.to(device)).logits
                 there = logits[rows.to(device), holes.to(device)].float().log_softmax(-1)
-                logs[batch] = there.gather(-1, wanted.to(device).unsqueeze(-1)).squeeze(-1).cpu().numpy()
+                logs[batch] = there.gather(-1, targets.to(device).unsqueeze(-1)).squeeze(-1).cpu().numpy()
         ends = np.cumsum([len(ids) for ids in captions])
         return np.split(logs, ends[:-1]) if captions else []
 

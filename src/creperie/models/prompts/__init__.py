@@ -108,16 +108,16 @@ def find_prompt(name: str | None, kind: str, *, default: str = "", where: str = 
     path, _, part = (name or default).partition("#")
     if path.endswith(".toml"):
         known: Mapping[str, PromptText] = read_prompts(path)
-        wanted = part or next(iter(known))
+        prompt_id = part or next(iter(known))
     elif in_folder(name):
         own = [prompt for file in prompt_files(path) for prompt in read_prompts(file).values()]
-        known, wanted = {**built_in(), **{p.id: p for p in own}}, part or default
+        known, prompt_id = {**built_in(), **{p.id: p for p in own}}, part or default
     else:
-        known, wanted = built_in(), path
+        known, prompt_id = built_in(), path
     fitting = {p.id: p for p in known.values() if kind in ("", p.kind)}
-    if wanted not in fitting:
-        raise unknown(f"{kind} prompt".strip(), wanted, fitting, where=where or path)
-    return fitting[wanted]
+    if prompt_id not in fitting:
+        raise unknown(f"{kind} prompt".strip(), prompt_id, fitting, where=where or path)
+    return fitting[prompt_id]
 
 
 def in_folder(name: str | None) -> bool:

@@ -232,17 +232,17 @@ def named_categories(captions: Sequence[Sequence[str]]) -> dict[str, int]:
     >>> named_categories([["A dog on the grass."], ["Two dogs and a train."]])
     {'animal': 2, 'plant (stuff)': 1, 'vehicle': 1}
     """
-    wanted: dict[str, str] = {}
+    category_of: dict[str, str] = {}
     for part, groups in packaged_toml("creperie.reporting.figures", "coco.toml").items():
         for group, names in groups.items():
             for name in names:
                 bare = name.removesuffix("-other").removesuffix("-stuff").split()
                 label = group if part == "things" else f"{group} (stuff)"
-                wanted.setdefault(" ".join(lemma(word, "NN") for word in bare), label)
+                category_of.setdefault(" ".join(lemma(word, "NN") for word in bare), label)
     tally: Counter[str] = Counter()
     for texts in captions:
         lemmatised = [f" {' '.join(lemma(w.lower(), 'NN') for w in words(text))} " for text in texts]
-        tally.update({group for name, group in wanted.items() if any(f" {name} " in text for text in lemmatised)})
+        tally.update({group for name, group in category_of.items() if any(f" {name} " in text for text in lemmatised)})
     return dict(sorted(tally.items(), key=lambda pair: (-pair[1], pair[0])))
 
 

@@ -113,11 +113,11 @@ def columns_of(runs: Sequence[Run], labels: Sequence[str], tasks: Iterable[str])
     """Return the accuracies over all items as {benchmark and task: {model: accuracy}}. `labels` are the names of the
     models, one per run.
     """
-    wanted = [task(t).name for t in tasks]
+    task_names = [task(t).name for t in tasks]
     several = len({r.benchmark for r in runs}) > 1
     table: dict[str, dict[str, float]] = {}
     for run, label in zip(runs, labels, strict=True):
-        for name in wanted or [t for t in run.tasks if task(t).by_item]:
+        for name in task_names or [t for t in run.tasks if task(t).by_item]:
             if task(name).needs in run.inputs:
                 column = f"{run.benchmark} {name}" if several else name
                 table.setdefault(column, {})[label] = accuracy(run.outcomes(name), run.settings.ties)

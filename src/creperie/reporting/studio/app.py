@@ -154,10 +154,10 @@ def _explain_errors(app: FastAPI, studio: Studio) -> None:
 
     @app.exception_handler(CreperieError)
     async def mistaken(request: Request, error: CreperieError) -> HTMLResponse:
-        said = as_flags(str(error)) if isinstance(error, UsageError) else str(error)
+        message = as_flags(str(error)) if isinstance(error, UsageError) else str(error)
         if request.method == "GET":
-            return HTMLResponse(page("This page cannot be shown", said), 404)
-        return HTMLResponse(page("This did not work", said), 400)
+            return HTMLResponse(page("This page cannot be shown", message), 404)
+        return HTMLResponse(page("This did not work", message), 400)
 
     @app.exception_handler(OSError)
     async def changed(request: Request, error: OSError) -> HTMLResponse:

@@ -26,7 +26,7 @@ class Browser:
 
     shelf: Shelf
     index: ItemIndex
-    wanted: ItemFilter
+    item_filter: ItemFilter
 
     @property
     def bench(self) -> Benchmark:
@@ -41,7 +41,7 @@ class Browser:
 
     def cards(self, rows: np.ndarray) -> list[dict[str, Any]]:
         """Return the cards of the items with these row numbers."""
-        answers = self.index.answers(self.shelf, self.wanted.task)
+        answers = self.index.answers(self.shelf, self.item_filter.task)
         return [self.card(item, _right(answers, row)) for row, item in zip(rows, self.index.items(rows), strict=True)]
 
     def card(self, item: Item, right: str = "") -> dict[str, Any]:
@@ -51,7 +51,7 @@ class Browser:
         key = f"{item.subset}/{item.id}"
         return {
             "key": key,
-            "href": self.wanted.address(at=key),
+            "href": self.item_filter.address(at=key),
             "pictures": self.pictures(item),
             "hidden": self.hidden,
             "captions": card_of(item),
@@ -59,27 +59,27 @@ class Browser:
         }
 
     def pictures(self, item: Item) -> list[str]:
-        """Return the addresses of an item's pictures. They are empty if pictures are not shown."""
-        name = quote(self.wanted.name)
+        """Return the addresses of an item's pictures; each is empty if pictures are not shown."""
+        name = quote(self.item_filter.name)
         return ["" if self.hidden else f"/picture?name={name}&image={quote(image)}" for image in item.images]
 
     def chips(self) -> list[tuple[str, list[tuple[str, int, str, bool]]]]:
         """Return the filters in two groups. A group is (name, filters). A filter is (label, number of matching items,
         address, active or not).
         """
-        plain = replace(self.wanted, subset="", attacker="", show="", tag="", right="", wrong="")
+        plain = replace(self.item_filter, subset="", attacker="", show="", tag="", right="", wrong="")
         rows = self.index.rows(plain, self.shelf)  # what the search leaves
-        subsets = np.array(self.bench.column("subset").to_pylist())[rows] if self.wanted.words else None
-        chips = [("all", len(rows), plain.address(), plain == self.wanted)]
+        subsets = np.array(self.bench.column("subset").to_pylist())[rows] if self.item_filter.words else None
+        chips = [("all", len(rows), plain.address(), plain == self.item_filter)]
         parts = []
         for subset, count in self.bench.subsets.items():
             left = count if subsets is None else int((subsets == subset).sum())
-            parts.append((subset, left, replace(plain, subset=subset).address(), self.wanted.subset == subset))
-        for show, own in self.index.shown(self.shelf, self.wanted.task).items():
+            parts.append((subset, left, replace(plain, subset=subset).address(), self.item_filter.subset == subset))
+        for show, own in self.index.shown(self.shelf, self.item_filter.task).items():
             count = int(own[rows].sum())
-            chips.append((SHOWN[show], count, replace(plain, show=show).address(), self.wanted.show == show))
+            chips.append((SHOWN[show], count, replace(plain, show=show).address(), self.item_filter.show == show))
         for attacker, wins in self.index.ready().items():
-            chosen, count = self.wanted.attacker == attacker, int(wins[rows].sum())
+            chosen, count = self.item_filter.attacker == attacker, int(wins[rows].sum())
             chips.append((f"{attacker} is right", count, replace(plain, attacker=attacker).address(), chosen))
         groups = (("Models and attackers", chips), ("Subsets", parts))
         return [(name, shown) for name, own in groups if (shown := [chip for chip in own if chip[1]])]
@@ -100,13 +100,16 @@ class Browser:
             if 0 <= at < len(rows)
             for one in self.index.items(rows[at : at + 1])
         }
-        about = {"name": self.wanted.name, "subset": subset, "id": name}
+        about = {"name": self.item_filter.name, "subset": subset, "id": name}
         return {
             **self.card(item),
             "item": item,
             "place": f"{place + 1:,} of {len(rows):,}" if inside else "",
             "edit": f"/item?{urlencode(about)}",
-            **{which: self.wanted.address(at=keys[which]) if which in keys else "" for which in ("previous", "next")},
+            **{
+                which: self.item_filter.address(at=keys[which]) if which in keys else ""
+                for which in ("previous", "next")
+            },
             "models": self._models(row),
             "attackers": [(attacker, bool(wins[row])) for attacker, wins in self.index.ready().items()],
             "history": _history(self.bench, item),
@@ -119,7 +122,7 @@ class Browser:
         found = []
         for run, label in self.index.labelled(self.shelf):
             own = tasks_by_item(run)
-            name = self.wanted.task if self.wanted.task in own else own[0]
+            name = self.item_filter.task if self.item_filter.task in own else own[0]
             outcome = int(self.index.outcomes(run, name)[row])
             one = {
                 "label": label,
@@ -162,8 +165,8 @@ def searched(shelf: Shelf, words: str, index: Callable[[str], ItemIndex]) -> lis
     """
     found = []
     for name in shelf.readable()[0]:
-        wanted = ItemFilter(name, words=words)
-        if len(rows := index(name).rows(wanted, shelf)):
-            cards = Browser(shelf, index(name), wanted).cards(rows[:FIRST])
-            found.append({"name": name, "count": len(rows), "href": wanted.address(), "cards": cards})
+        item_filter = ItemFilter(name, words=words)
+        if len(rows := index(name).rows(item_filter, shelf)):
+            cards = Browser(shelf, index(name), item_filter).cards(rows[:FIRST])
+            found.append({"name": name, "count": len(rows), "href": item_filter.address(), "cards": cards})
     return found

@@ -79,7 +79,7 @@ def _disagreements(
         return ", ".join(f"{k} {signed(v[row])}" for k, v in zip(labels, leads) if v is not None and v[row] == v[row])
 
     show = query.get("show", "") if query.get("show") in kinds else "a"
-    chosen, wanted = kinds[show]
+    chosen, item_filter = kinds[show]
     rows = np.flatnonzero(chosen)
     here = {"a": a, "b": b, **({"task": query["task"]} if query.get("task") else {})}
     chips = [
@@ -90,8 +90,8 @@ def _disagreements(
         "kinds": chips,
         "cards": [
             {**card, "right": margins_on(row)}
-            for row, card in zip(rows.tolist(), Browser(shelf, own, wanted).cards(rows[:SHOWN]), strict=False)
+            for row, card in zip(rows.tolist(), Browser(shelf, own, item_filter).cards(rows[:SHOWN]), strict=False)
         ],
-        "all": wanted.address() if show != "neither" else "",
+        "all": item_filter.address() if show != "neither" else "",
         "count": len(rows),
     }

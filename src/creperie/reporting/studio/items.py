@@ -130,30 +130,30 @@ class ItemIndex:
     def _pairs(self) -> Pairs:
         return pairs_of(self.bench)
 
-    def rows(self, wanted: ItemFilter, shelf: Shelf) -> np.ndarray:
+    def rows(self, item_filter: ItemFilter, shelf: Shelf) -> np.ndarray:
         """Return the row numbers of the items that match the filter."""
         bench = self.bench
         keep = np.ones(len(bench), dtype=bool)
-        if wanted.subset:
-            keep &= pc.equal(bench.column("subset"), wanted.subset).to_numpy()
-        for term in search_terms(wanted.words):
-            keep &= self._matching(term, wanted, shelf) ^ term.without
-        if wanted.tag:
-            name, _, value = wanted.tag.partition("=")
+        if item_filter.subset:
+            keep &= pc.equal(bench.column("subset"), item_filter.subset).to_numpy()
+        for term in search_terms(item_filter.words):
+            keep &= self._matching(term, item_filter, shelf) ^ term.without
+        if item_filter.tag:
+            name, _, value = item_filter.tag.partition("=")
             if TAG_PREFIX + name not in bench.columns:
                 raise unknown("tag", name, [n[len(TAG_PREFIX) :] for n in bench.columns if n.startswith(TAG_PREFIX)])
             column = bench.column(TAG_PREFIX + name)
             alike = [v for v in pc.unique(column).to_pylist() if str(v) == value]
             keep &= np.asarray(pc.is_in(column, value_set=pa.array(alike, column.type)))
-        if wanted.attacker:
-            keep &= self.wins(wanted.attacker)
-        for run, right in ((wanted.right, True), (wanted.wrong, False)):
+        if item_filter.attacker:
+            keep &= self.wins(item_filter.attacker)
+        for run, right in ((item_filter.right, True), (item_filter.wrong, False)):
             if run:
                 opened = shelf.run(run)
-                outcomes = self.outcomes(opened, wanted.task)
+                outcomes = self.outcomes(opened, item_filter.task)
                 keep &= opened.settings.right(outcomes) if right else opened.settings.wrong(outcomes)
-        if wanted.show:
-            keep &= self.shown(shelf, wanted.task).get(wanted.show, False)
+        if item_filter.show:
+            keep &= self.shown(shelf, item_filter.task).get(item_filter.show, False)
         return np.flatnonzero(keep)
 
     def shown(self, shelf: Shelf, named: str = "") -> dict[str, np.ndarray]:
@@ -171,16 +171,16 @@ class ItemIndex:
                 apart |= np.asarray(pc.fill_null(pc.equal(column, "undecided"), False), dtype=bool)
         return {**(several if answers.asked.max(initial=0) > 1 else {}), "people": apart}
 
-    def _matching(self, term: SearchTerm, wanted: ItemFilter, shelf: Shelf) -> np.ndarray:
-        """Return which items satisfy one condition of a search. A leading minus is ignored here: the caller negates the
-        result.
+    def _matching(self, term: SearchTerm, item_filter: ItemFilter, shelf: Shelf) -> np.ndarray:
+        """Return which items satisfy one condition of a search. A leading minus, which negates it, is left to the
+        caller.
         """
         if term.key == "subset":
             names = pc.utf8_lower(self.bench.column("subset"))
             return np.asarray(pc.match_substring(names, term.text), dtype=bool)
         if term.key == "model":
             named = [run for run, label in self.labelled(shelf) if term.text in f"{label} {run.model}".lower()]
-            right = [run.settings.right(self.outcomes(run, wanted.task)) for run in named]
+            right = [run.settings.right(self.outcomes(run, item_filter.task)) for run in named]
             return np.all(right, axis=0) if right else np.zeros(len(self.bench), dtype=bool)
         key = (term.text, term.whole)
         if key not in self._found:  # while somebody types, only the last word changes
@@ -224,8 +224,8 @@ class ItemIndex:
         if ids.equals(self.bench.column("id")) and run.table.column("subset").equals(self.bench.column("subset")):
             return slice(None)
         places = {key: row for row, key in enumerate(zip(run.subsets, ids.to_pylist(), strict=True))}
-        wanted = zip(self.bench.column("subset").to_pylist(), self.bench.column("id").to_pylist(), strict=True)
-        return np.array([places[key] for key in wanted])
+        item_keys = zip(self.bench.column("subset").to_pylist(), self.bench.column("id").to_pylist(), strict=True)
+        return np.array([places[key] for key in item_keys])
 
     def answers(self, shelf: Shelf, named: str = "", *, people: bool = False) -> ItemAnswers:
         """Return how many models answered each item on the task `named`, and how many of them are right. With `people`,

@@ -87,8 +87,8 @@ class Studio:
             own = search_terms(part)
             counts = [(sum(one["count"] for one in searched(self.shelf, part, self._index)) if own else 0, "item")]
             counts += [(len(named_by(own, of_kind)), kind) for kind, of_kind in names.items()]
-            if told := ", ".join(counted(n, what) for n, what in counts if n):
-                parts.append((part, told))
+            if found_text := ", ".join(counted(n, what) for n, what in counts if n):
+                parts.append((part, found_text))
         title = f"Search: {words}" if terms else "Search"
         return self._page("search", title, words=words, asked=bool(terms), found=items, named=named, parts=parts)
 
@@ -111,40 +111,41 @@ class Studio:
         """Show the items that match a filter. With `from` in the query, return only the cards of further items,
         beginning at that position. With `part`, return only the opened item.
         """
-        wanted, start = ItemFilter.of(query), query.number("from")
-        index = self._index(wanted.name)
-        rows = index.rows(wanted, self.shelf)
-        browser = Browser(self.shelf, index, wanted)
-        panel = browser.panel(wanted.at, rows) if wanted.at else None
+        item_filter, start = ItemFilter.of(query), query.number("from")
+        index = self._index(item_filter.name)
+        rows = index.rows(item_filter, self.shelf)
+        browser = Browser(self.shelf, index, item_filter)
+        panel = browser.panel(item_filter.at, rows) if item_filter.at else None
         if query.get("part") == "item":
-            return render("reporting", "studio/panel.html", panel=panel, name=wanted.name)
-        more = wanted.address(**{"from": str(start + PAGE)}) if start + PAGE < len(rows) else ""
+            return render("reporting", "studio/panel.html", panel=panel, name=item_filter.name)
+        more = item_filter.address(**{"from": str(start + PAGE)}) if start + PAGE < len(rows) else ""
         after = f"{start + PAGE:,} of {counted(len(rows), 'item')} are shown; more"
         cards = browser.cards(rows[start : start + PAGE])
         if start:
-            return render("reporting", "studio/cards.html", cards=cards, more=more, after=after, at=wanted.at)
-        filtered = replace(wanted, subset="", at="") != ItemFilter(wanted.name)
-        condition = f" --subset {shlex.quote(wanted.subset)}" if wanted.subset else ""
+            return render("reporting", "studio/cards.html", cards=cards, more=more, after=after, at=item_filter.at)
+        filtered = replace(item_filter, subset="", at="") != ItemFilter(item_filter.name)
+        condition = f" --subset {shlex.quote(item_filter.subset)}" if item_filter.subset else ""
         return self._page(
             "items",
-            wanted.name,
+            item_filter.name,
             here="benchmarks",
-            wanted=wanted,
+            item_filter=item_filter,
             count=len(rows),
             total=len(index.bench),
             chips=browser.chips(),
             tags=index.tags(),
             runs=[(run.name, label) for run, label in index.labelled(self.shelf)],
-            verdict_word=(self.shelf.audit(wanted.name) or {}).get("verdict", ""),
+            verdict_word=(self.shelf.audit(item_filter.name) or {}).get("verdict", ""),
             hidden=self._hidden(browser),
             odd=oddities(index.bench, bool(index.bench.images.location)) if query.get("imported") else [],
             cards=cards,
             more=more,
             after=after,
             panel=panel,
-            at=wanted.at,
-            command="" if filtered else f"creperie data show {shlex.quote(wanted.name)}{condition}",
-            python=f"creperie.load({wanted.name!r})" + (f".only([{wanted.subset!r}])" if wanted.subset else ""),
+            at=item_filter.at,
+            command="" if filtered else f"creperie data show {shlex.quote(item_filter.name)}{condition}",
+            python=f"creperie.load({item_filter.name!r})"
+            + (f".only([{item_filter.subset!r}])" if item_filter.subset else ""),
         )
 
     def _hidden(self, browser: Browser) -> str:
@@ -372,8 +373,8 @@ class Studio:
         if not shared_tasks(*runs):
             tasks = ", ".join(f"{self.shelf.board().label_of[run.name]} has {' and '.join(run.tasks)}" for run in runs)
             same = runs[0].hash == runs[1].hash
-            said = f"These two have no {'task' if same else 'benchmark'} in common" + f": {tasks}" * same
-            return self._page("compare", "Compare", choices=self._choices(), chosen=chosen, said=said)
+            message = f"These two have no {'task' if same else 'benchmark'} in common" + f": {tasks}" * same
+            return self._page("compare", "Compare", choices=self._choices(), chosen=chosen, message=message)
         values = compared(self.shelf, self._index, runs, query)
         paths = [self.shelf.within(run.path) for run in runs]
         lines = {"command": shlex.join(["creperie", "compare", *paths]), "python": f"creperie.compare({paths!r})"}

@@ -96,7 +96,9 @@ def scatter_of(x: PlotAxis, y: PlotAxis) -> dict[str, Any]:
     low, high = 10 * math.floor(min(values) / 10), 10 * math.ceil(max(values) / 10)
     found = pearson([dot[1] for dot in dots], [dot[3] for dot in dots])
     span = "" if math.isnan(found.low) else f" [{found.low:.2f}, {found.high:.2f}]".replace("-", "−")
-    said = "" if math.isnan(found.value) or len(dots) < 3 else f"r = {found.value:.2f}{span}, ".replace("-", "−")
+    correlation_text = (
+        "" if math.isnan(found.value) or len(dots) < 3 else f"r = {found.value:.2f}{span}, ".replace("-", "−")
+    )
     named: dict[tuple[float, float], list[str]] = {}  # numbers of the dots at a place
     for k, (_, a, _, b, _) in enumerate(dots, 1):
         named.setdefault((a, b), []).append(str(k))
@@ -106,6 +108,6 @@ def scatter_of(x: PlotAxis, y: PlotAxis) -> dict[str, Any]:
         "dots": dots,
         "scale": scale,
         "named": named,
-        "r": f"{said}n = {len(dots)} {x.by}s",
+        "r": f"{correlation_text}n = {len(dots)} {x.by}s",
         "csv": csv_text(heads, dots),
     }

@@ -311,8 +311,8 @@ def by_scripts(about: Mapping[str, Any]) -> str:
     """
     tasks = dict.fromkeys(_scripted(about.get("provenance")))
     counts = {task: n for task in tasks if (n := about.get("checked", {}).get(f"people.{task}", 0))}
-    told = " and ".join(f"{n:,} (task {task})" for task, n in counts.items())
-    return f"{told} of {about['items']:,} items" if counts else ""
+    counts_text = " and ".join(f"{n:,} (task {task})" for task, n in counts.items())
+    return f"{counts_text} of {about['items']:,} items" if counts else ""
 
 
 def _chosen_by(about: Mapping[str, Any]) -> str:
@@ -456,7 +456,7 @@ def _said_of_sets(
     with other images than its own, contains items chosen by attackers' scores, or was checked by scripts. `about` maps
     the name of a benchmark to its descriptions in our runs.
     """
-    said: dict[str, list[str]] = {}
+    names_by_note: dict[str, list[str]] = {}
     for name in dict.fromkeys(name for row in ours for name in row.benchmarks):
         made = [text for word, text in STAND_IN_SETS.items() if f"{word}-" in name and name not in table.item_names()]
         parts = [" and ".join(made) + "; no item of a published set"] * bool(made)
@@ -473,19 +473,20 @@ def _said_of_sets(
         ] * bool(chosen)
         checked = dict.fromkeys(filter(None, map(by_scripts, about.get(name, ()))))
         parts += [f"scripts, not people, checked {', '.join(checked)}"] * bool(checked)
-        said.setdefault("; ".join(parts), []).append(name)
-    return [f"{', '.join(names)}: {text}." for text, names in said.items() if text]
+        names_by_note.setdefault("; ".join(parts), []).append(name)
+    return [f"{', '.join(names)}: {text}." for text, names in names_by_note.items() if text]
 
 
 def _notes(table: PublishedTable, ours: Sequence[OurRow]) -> list[str]:
-    """Return notes on our rows. Rows with the same note share it."""
-    said: dict[str, list[str]] = {}
+    """Return notes on our rows; rows with the same note share it."""
+    rows_by_note: dict[str, list[str]] = {}
     for row in ours:
         for text in _said_of(table, row):
-            said.setdefault(text, []).append(row.label or row.model)
+            rows_by_note.setdefault(text, []).append(row.label or row.model)
     rows = len(ours)
     return [
-        f"{'All our rows' if len(names) == rows > 1 else '; '.join(names)}: {text}." for text, names in said.items()
+        f"{'All our rows' if len(names) == rows > 1 else '; '.join(names)}: {text}."
+        for text, names in rows_by_note.items()
     ]
 
 

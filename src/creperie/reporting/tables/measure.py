@@ -55,17 +55,17 @@ def measured_cell(
         column = replace(column, subsets=(column.name,))
     if not own and not (any_benchmark and _subsets(run, column)):
         return Unfit(f"it is a run on {run.benchmark!r}, the column needs {column.benchmark!r}")
-    wanted = _subsets(run, column)
-    if not wanted:
+    subsets = _subsets(run, column)
+    if not subsets:
         return Unfit(f"it has no items of {', '.join(column.subsets)}")
-    missing = [s for s in column.subsets if not any(fnmatchcase(stands_for(w), s) for w in wanted)]
+    missing = [s for s in column.subsets if not any(fnmatchcase(stands_for(w), s) for w in subsets)]
     if missing and column.over != "items":
         return Unfit(f"it has no items of {', '.join(missing)}")
     settings = replace(run.settings, ties="right") if column.ties == "right" else run.settings
     measured = _measured(run, column, settings)
     if isinstance(measured, Unfit):
         return measured
-    cell = _figure(run, column, measured, wanted, settings)
+    cell = _figure(run, column, measured, subsets, settings)
     if isinstance(cell, MeasuredCell) and cell.ties and column.ties is None:
         return Unfit(f"{cell.ties:,} of its {cell.n:,} items are ties, which the source counts by a rule of its own")
     return cell if isinstance(cell, Unfit) else replace(cell, published=own)
@@ -82,9 +82,9 @@ def average(own: Sequence[tuple[Run, MeasuredCell]], column: Column) -> Measured
     numbers: dict[tuple[str, int], int] = {}
     clusters: list[int] = []
     for person, (run, cell) in enumerate(own):
-        wanted = _subsets(run, column)
+        subsets = _subsets(run, column)
         judged.append(run.outcomes(cell.task))
-        labels += [(person, s if column.over == "subsets" else "") if s in wanted else None for s in run.subsets]
+        labels += [(person, s if column.over == "subsets" else "") if s in subsets else None for s in run.subsets]
         clusters += [numbers.setdefault((run.hash, int(c)), len(numbers)) for c in run.clusters]
     run, cell = own[0]
     measured = of_outcomes(np.concatenate(judged), cell.task, how=run.settings)
@@ -129,29 +129,29 @@ def _measured(run: Run, column: Column, settings: MetricSettings) -> Measured | 
 
 
 def _figure(
-    run: Run, column: Column, measured: Measured, wanted: Sequence[str], settings: MetricSettings
+    run: Run, column: Column, measured: Measured, subsets: Sequence[str], settings: MetricSettings
 ) -> MeasuredCell | Unfit:
     labels = np.asarray(run.subsets, dtype=object)
-    inside = np.isin(labels, list(wanted))
+    inside = np.isin(labels, list(subsets))
     if column.over == "items":
         labels = np.where(inside, "in", "out")
         rows = summarise(measured, subsets=labels, clusters=run.clusters, settings=settings)
         result = next(r for r in rows if r.subset == "in")
     else:
-        rule = MacroRule(exclude=frozenset(set(run.subsets) - set(wanted)))
+        rule = MacroRule(exclude=frozenset(set(run.subsets) - set(subsets)))
         result = macro(measured, labels, rule=rule, clusters=run.clusters, settings=settings)
     if not result.n:
         return Unfit("none of its items is covered")
     scale = 100.0 if column.unit in ("%", "points") else 1.0
     if column.over == "sd":
-        spread = _figure_of(run, result, _deviation(run, measured, labels, wanted) * scale, math.nan, math.nan)
-        return replace(spread, n=len(wanted))  # the deviation is of the subsets' figures
+        spread = _figure_of(run, result, _deviation(run, measured, labels, subsets) * scale, math.nan, math.nan)
+        return replace(spread, n=len(subsets))  # the deviation is of the subsets' figures
     return _figure_of(run, result, result.accuracy * scale, result.low * scale, result.high * scale)
 
 
-def _deviation(run: Run, measured: Measured, labels: np.ndarray, wanted: Sequence[str]) -> float:
+def _deviation(run: Run, measured: Measured, labels: np.ndarray, subsets: Sequence[str]) -> float:
     rows = summarise(measured, subsets=labels, clusters=run.clusters, settings=run.settings)
-    values = [r.accuracy for r in rows if r.subset in wanted]
+    values = [r.accuracy for r in rows if r.subset in subsets]
     return float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
 
 

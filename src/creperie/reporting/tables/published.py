@@ -149,8 +149,8 @@ class PublishedTable:
         A table may be about other images, such as noise, in place of the benchmark's own. The names with the suffix for
         these images (such as `~noise`) are then included.
         """
-        wanted = [column.benchmark] if column else self.benchmarks() or self.about or [self.paper]
-        names = {name for bench in wanted for name in benchmark_names(bench)}
+        benches = [column.benchmark] if column else self.benchmarks() or self.about or [self.paper]
+        names = {name for bench in benches for name in benchmark_names(bench)}
         blinded = [pattern.rpartition("~")[2] for pattern in self.groups if "~" in pattern]
         return names | {f"{name}~{kind}" for name in names for kind in blinded}
 
@@ -219,16 +219,17 @@ def _table(paper: str, stem: str, document: dict[str, Any], entry: dict[str, Any
 
 
 def _misfits(columns: Sequence[Column], rows: Sequence[PublishedRow]) -> Iterator[str]:
-    """Yield a note that lists impossible percentages, by column. No number of right items gives such a percentage."""
-    # They differ by more than 0.01 from k/n for every k up to the number n of items, whether k/n is rounded or cut off
-    # after two digits.
-    told = []
+    """Yield a note that lists, by column, the printed percentages that cannot be right: no number of right items gives
+    them. They differ by more than 0.01 from k/n for every k up to the number n of items, whether k/n is rounded or cut
+    off after two digits.
+    """
+    misfits = []
     for column in (c for c in columns if c.measured and c.n and c.over == "items" and c.unit == "%"):
         cells = {row.model: row.cells[column.name] for row in rows if not row.answered}
         if odd := [model for model, cell in cells.items() if cell and not _fits(cell, column.n or 0)]:
-            told.append(f"{column.title} ({column.n:,} items) {', '.join(odd)}")
-    if told:
-        yield f"Printed figures of models that are within 0.01 of no share of the items: {'; '.join(told)}."
+            misfits.append(f"{column.title} ({column.n:,} items) {', '.join(odd)}")
+    if misfits:
+        yield f"Printed figures of models that are within 0.01 of no share of the items: {'; '.join(misfits)}."
 
 
 def _fits(cell: str, n: int) -> bool:
