@@ -1644,7 +1644,7 @@ class Benchmark(_Framed):
         """Write the benchmark into a folder, as `creperie.save` does, and return it as loaded from there."""
 
     def only(self, *subsets: str | Iterable[str]) -> Benchmark:
-        """Return a benchmark of the items in these subsets. The names are given one by one or as a list."""
+        """Return a benchmark of the items in these subsets, which are given one by one or as a list."""
 
     def sample(self, n: int, seed: int = 0) -> Benchmark:
         """Return a benchmark of `n` items, or all if there are fewer. They are drawn without replacement and stay in
