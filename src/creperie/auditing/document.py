@@ -1,4 +1,4 @@
-"""An audit as a JSON document, whose keys scripts can rely on, and as an HTML page.
+"""An audit as a JSON document with keys that scripts can rely on, and as an HTML page.
 
 The page loads no other files and can be read on a phone, in light or dark mode.
 """

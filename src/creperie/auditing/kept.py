@@ -25,8 +25,8 @@ def audit_origin(
     """Return everything that the result of an audit depends on, and a digest of it. `changed` holds the options that
     differ from their defaults.
 
-    A result depends on the items, on the images if an attacker sees them, on the options, the available attackers, the
-    files of their models, and plug-ins, and on the version of creperie.
+    A result depends on the items, the options, the available attackers, the files of their models, plug-ins, and the
+    version of creperie. It also depends on the images if an attacker sees them.
     """
     origin = {
         "items": benchmark_digest(bench) if models.image_encoder else bench.checked_hash,

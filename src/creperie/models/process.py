@@ -41,7 +41,9 @@ def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
 
 
 class ProcessModel:
-    """A model in another process, with the same methods as there. Requests are sent one at a time."""
+    """A model that runs in another process. It has the same methods as the model there. Requests are sent one at a
+    time.
+    """
 
     def __init__(self, python: str, module: str, function: str, uri: str) -> None:
         self.uri = uri

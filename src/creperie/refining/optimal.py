@@ -114,8 +114,8 @@ class _Near:
     bound: float
 
     def balanced(self, end: float) -> np.ndarray:
-        """Return the best amounts found by the time `end`. They are balanced in every bin if possible. Otherwise they
-        are balanced only in signs: each attacker has equally many positive and negative gaps on the kept items.
+        """Return the best amounts found by the time `end`. If possible, they are balanced in every bin. Otherwise only
+        the signs are balanced: on the kept items, each attacker has equally many positive and negative gaps.
 
         If even that was not achieved, return the amounts of the grid method.
         """
