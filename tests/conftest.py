@@ -112,7 +112,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def command(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
     """Run a command of creperie in this process: its exit code, what it printed, and what it said on stderr."""
-    from creperie.cli.app import main
+    from creperie.cli import main
 
     def run(*words: object) -> tuple[int, str, str]:
         capsys.readouterr()

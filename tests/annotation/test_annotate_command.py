@@ -147,7 +147,7 @@ def _serve(place: str) -> tuple[int, subprocess.Popen[bytes]]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = int(probe.getsockname()[1])
-    program = "from creperie.cli.app import main; main()"
+    program = "from creperie.cli import main; main()"
     command = [sys.executable, "-c", program, "annotate", "serve", "--db", place, "--port", str(port)]
     server = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 120

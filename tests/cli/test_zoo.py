@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from creperie.bench import Item, from_items, save
-from creperie.cli.app import main
+from creperie.cli import main
 from creperie.core import CreperieError
 from creperie.recipes import read_zoo
 from creperie.scoring import load_run, rank_runs

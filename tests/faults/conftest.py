@@ -18,7 +18,7 @@ import signal
 import sys
 import fault_makers as makers
 import fault_scorers as scorers
-from creperie.cli.app import main
+from creperie.cli import main
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs are born deaf to it
     makers.register()

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 DRIVER = """
 import sys, pyarrow as pa
-from creperie.cli.app import main
+from creperie.cli import main
 import creperie.cli.app as app
 import click
 from creperie.engine import Held, choose_engine, gather

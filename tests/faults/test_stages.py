@@ -26,7 +26,7 @@ import pytest
 from foils import foil_bench
 
 from creperie.bench import save
-from creperie.cli.app import main
+from creperie.cli import main
 from creperie.core.checksums import CHECKSUMS
 from creperie.recipes.kitchen import PASSING, TIME
 from creperie.scoring import segments

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from creperie.bench import save
-from creperie.cli.app import main
+from creperie.cli import main
 from creperie.training import checkpoints
 from creperie.world import World, make_world
 

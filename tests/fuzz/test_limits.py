@@ -15,7 +15,7 @@ from sources import calls
 
 import creperie
 from creperie.bench import ImageError, open_store
-from creperie.cli.app import main
+from creperie.cli import main
 from creperie.cli.data import data
 from creperie.cli.output import echo, print_table, say
 from creperie.core import CreperieError, DataError, csv_rows, limits, parse_json, parse_yaml

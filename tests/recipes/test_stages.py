@@ -16,7 +16,7 @@ from foils import foil_bench, foil_items
 from PIL import Image
 
 from creperie.bench import Item, from_items, load, open_store, save
-from creperie.cli.app import main
+from creperie.cli import main
 from creperie.cli.cook import _numbers_of
 from creperie.core import CreperieError, write_json
 from creperie.making import MakerOptions, build_maker, captions_of, written_prompts
