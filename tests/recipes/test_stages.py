@@ -23,7 +23,6 @@ from creperie.making import MakerOptions, build_maker, captions_of, written_prom
 from creperie.models import find_prompt
 from creperie.recipes import (
     CookOptions,
-    PaperPart,
     chosen_recipe,
     directions,
     paper_status,
@@ -39,7 +38,7 @@ from creperie.recipes.judging import decided, runs_in
 from creperie.recipes.kitchen import processor_seconds, run_stages
 from creperie.recipes.making import one_image_folder, run_make
 from creperie.recipes.people import PEOPLE, _fields, run_people
-from creperie.recipes.status import AgreedCell
+from creperie.recipes.status import AgreedCell, PaperPart
 from creperie.recipes.steps import STEPS, StageJob, work_of
 from creperie.recipes.tabling import write_results
 from creperie.recipes.training import one_thread, run_train, run_trainings, run_tune
