@@ -45,36 +45,45 @@ os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (SUPPORT, os.environ.get
 
 #: Files with the longest slow tests: at the end they would keep one process busy and the other idle.
 LONGEST = [
-    "test_cook_papers",
-    "test_docs",
-    "test_studio",
-    "test_tables_beside",
-    "test_demo",
-    "test_report_browser",
-    "test_browser",
-    "test_cheats",
-    "test_ray_stages",
-    "test_presets",
-    "test_browser_pages",
-    "test_zoo",
-    "test_open_clip_training",
-    "test_open_clip",
-    "test_makers",
-    "test_cook_spread",
-    "test_clean",
-    "test_lm",
-    "test_planning",
-    "test_cli_make",
-    "test_llm",
-    "test_resume",
-    "test_llm_flight",
+    "cook_papers",
+    "docs",
+    "demo",
+    "presets",
+    "cheats",
+    "vlm_sharing",
+    "learned",
+    "tables_beside",
+    "vlm",
+    "study",
+    "calibration",
+    "released",
+    "planning",
+    "zoo",
+    "stages",
+    "attacks",
+    "cook_spread",
+    "studio",
+    "report_browser",
+    "open_clip_training",
+    "open_clip",
+    "ray_stages",
+    "makers",
+    "clean",
+    "lm",
+    "batch",
+    "cli_make",
+    "llm",
+    "resume",
+    "llm_flight",
+    "browser",
+    "browser_pages",
 ]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Order the tests: those of the longest files first."""
     order = {name: n for n, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: order.get(item.path.stem, len(order)))
+    items.sort(key=lambda item: order.get(item.path.stem.removeprefix("test_"), len(order)))
 
 
 def pytest_collection_finish() -> None:
