@@ -99,6 +99,9 @@ def says_what_the_page_says(folder: Path, count: int) -> None:
 def test_sugarcrepe(tmp_path: Path, makers: None) -> None:
     few: dict[str, Any] = {"trainings-scratch__steps": 4, "trainings-scratch__warmup": 1}
     few |= {key: ["lm:pkg:pocketsphinx"] for key in ("score-older__models", "score-aro-coco__models")}
+    few["trainings-scratch__arms"] = ["none", "negate", "negate-refined"]  # one of each sort
+    drawn = {"1": "gaps older", "2": "accuracy score-older", "4": "gaps rebuild people refine"}
+    few["figures__figures"] = drawn | {"4-plane": "plane people refine", "5": "imagenet score"}
     served = cooked("sugarcrepe", tmp_path, captions__items=24, trainings__skip=True, **PUPIL, **few)
     made = served["make"].summary["subsets"]
     assert set(made) == {"replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att", "add_obj", "add_att"}
