@@ -7,8 +7,9 @@ import gc
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -131,3 +132,29 @@ def command(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str,
         return ended.value.code, *capsys.readouterr()
 
     return run
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    """A real browser, where there is one. Closed with its module: two of them cannot be open in one process."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    path = shutil.which("chromium")
+    if path is None:
+        pytest.skip("Chromium is not installed here")
+    flags = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
+    flags += " --disable-component-update --disable-sync"
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=path, args=flags.split())
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Sums over several threads have other last bits."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)

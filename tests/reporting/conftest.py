@@ -18,7 +18,6 @@ from creperie.reporting import fill_table, published_table
 from creperie.scoring import Run, blind_twin, score_all
 from creperie.training import ExamResult, TrainingStudy
 
-CHROMIUM = Path("/usr/bin/chromium")
 AWKWARD = '</script><img src=x onerror="document.title=1"> & "quoted" <!-- \u2028 '
 
 
@@ -110,20 +109,6 @@ def client(folder: Path) -> Any:
     client = testclient.TestClient(studio, headers={"Origin": "http://testserver"})
     assert client.get("/", params={"token": "the-token"}).url.path == "/benchmarks"
     return client
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    """A real browser, where there is one. Closed with its module: two of them cannot be open in one process."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    if not CHROMIUM.exists():
-        pytest.skip(f"there is no {CHROMIUM}")
-    flags = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
-    flags += " --disable-component-update --disable-sync"
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=str(CHROMIUM), args=flags.split())
-        yield browser
-        browser.close()
 
 
 def beside(key: str, runs: Any = (), **how: Any) -> Any:

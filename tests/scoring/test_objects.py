@@ -26,13 +26,7 @@ from creperie.scoring import ResultStore
 from creperie.testing import tiny
 from creperie.testing.tiny_llava import tiny_llava
 
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Any:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")

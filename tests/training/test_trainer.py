@@ -24,15 +24,8 @@ from creperie.training.loop import DivergedError
 from creperie.training.losses import batch_loss
 from creperie.training.settings import learning_rate
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 SETTINGS = TrainingSettings(steps=6, batch=8, lr=1e-3, warmup=2, save_every=2, seed=3)
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Any:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture
