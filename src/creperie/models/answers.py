@@ -162,13 +162,10 @@ def _without_labels(text: str, denied: set[int], asks: str) -> Parsed:
     none, every = _NONE.search(text), _ALL.search(text)
     if none and every:
         return Parsed(UNPARSABLE, why="it says both none and all")
-    if none:
+    if none or every:
         # "none of them match" is the opposite of "none" where the question was which one does not match
         contrary = asks == "odd" and bool(_FITS.search(text)) and not re.search(r"\bnot\b|n't\b", text)
-        return Parsed(SEVERAL) if contrary else Parsed(NONE)
-    if every:
-        fits = asks == "odd" and bool(_FITS.search(text)) and not re.search(r"\bnot\b|n't\b", text)
-        return Parsed(NONE) if fits else Parsed(SEVERAL)
+        return Parsed(NONE if bool(every) == contrary else SEVERAL)
     return Parsed(UNPARSABLE, why="no option is named")
 
 

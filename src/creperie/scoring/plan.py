@@ -157,10 +157,10 @@ def _references(bench: Benchmark) -> _References:
     return _References(starts, codes, unique)
 
 
-def image_contents(bench: Benchmark, progress: Progress = silent) -> np.ndarray:
+def image_contents(bench: Benchmark) -> np.ndarray:
     """Return the content keys (hashes) of a benchmark's images, item by item; zeros for images that cannot be read."""
     refs = _references(bench)
-    return digest_images(bench.images, refs.unique, ResultStore().memo("image"), progress).keys[refs.codes]
+    return digest_images(bench.images, refs.unique, ResultStore().memo("image"), silent).keys[refs.codes]
 
 
 def _unique(parts: Sequence[pa.Array]) -> tuple[list[np.ndarray], list[str]]:
