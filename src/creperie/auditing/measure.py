@@ -221,8 +221,8 @@ def against_chance(wins: np.ndarray, clusters: np.ndarray, *, spread: float = 1.
 
 
 def smallest_detectable(n: int, tests: int, threshold: float = 0.5) -> float:
-    """Return the true accuracy of the smallest leak that an audit of n items finds with a probability of 80 %. A leak is
-    found if its measured accuracy is above the threshold and differs significantly from chance after correction for
+    """Return the true accuracy of the smallest leak that an audit of n items finds with a probability of 80 %. A leak
+    is found if its measured accuracy is above the threshold and differs significantly from chance after correction for
     `tests` tests.
 
     >>> round(smallest_detectable(245, 50), 3), round(smallest_detectable(200_000, 50, 0.55), 3)
