@@ -49,7 +49,7 @@ def answer(
     payload, order = slot.question.payload, slot.order or []
     fields = read_form(desk.task.show(payload, order), given)
     value = desk.task.mean(payload, order, fields)
-    _add(desk, slot, ANSWER, key, comment, given=fields, value=value, visible=visible)
+    _store_action(desk, slot, ANSWER, key, comment, given=fields, value=value, visible=visible)
     slot.state, slot.lease_until = DONE, None
     desk.save()
     return _receipt(desk, key, slot.question, value)
@@ -64,7 +64,7 @@ def skip(desk: Desk, token: str, key: str, comment: str) -> None:
     skipped = sum(row.kind == SKIP for row in _steps(desk))
     if skipped >= desk.plan.skips_allowed(desk.answered()):
         raise WorkError("skips", "you have skipped too many questions: please answer this one")
-    _add(desk, slot, SKIP, key, comment)
+    _store_action(desk, slot, SKIP, key, comment)
     if slot.kind == MAIN:
         desk.release(slot)
     else:
@@ -87,7 +87,7 @@ def undo(desk: Desk, key: str) -> None:
     current = desk.own_slot()
     if current is not None and current.id != slot.id and current.state != FREE:
         desk.release(current)
-    _add(desk, slot, UNDO, key, "")
+    _store_action(desk, slot, UNDO, key, "")
     if slot.state == DONE:  # shown in the same order as before; the time in view starts again
         slot.shown = desk.now
     desk.hold(slot)
@@ -123,7 +123,7 @@ def _receipt(desk: Desk, key: str, question: Question, value: Json | None) -> Re
     return Receipt(key, desk.task.right(value, known), f"{answer}. {why}" if why else answer)
 
 
-def _add(
+def _store_action(
     desk: Desk,
     slot: Slot,
     kind: str,

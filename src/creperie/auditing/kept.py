@@ -77,9 +77,9 @@ def kept_audit(name: str, origin: Mapping[str, Any], folder: Path | None = None)
     return document if stated.get("digest") == origin["digest"] else None
 
 
-def kept_audits(name: str, folder: Path | None = None) -> list[Path]:
+def kept_audits(name: str) -> list[Path]:
     """Return the files of all stored audits of benchmarks with this name, including outdated ones."""
-    return sorted(_folder(folder).glob(f"{_plain(name)}-{'[0-9a-f]' * SHOWN}.json"))
+    return sorted(_folder(None).glob(f"{_plain(name)}-{'[0-9a-f]' * SHOWN}.json"))
 
 
 def _place(name: str, origin: Mapping[str, Any], folder: Path | None) -> Path:

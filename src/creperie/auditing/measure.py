@@ -220,9 +220,9 @@ def against_chance(wins: np.ndarray, clusters: np.ndarray, *, spread: float = 1.
     return math.erfc(-normal_quantile(max(p, 1e-300) / 2) / spread / math.sqrt(2))
 
 
-def smallest_detectable(n: int, tests: int, threshold: float = 0.5, level: float = 0.05, power: float = 0.8) -> float:
-    """Return the true accuracy of the smallest leak that an audit of n items finds with probability `power`. A leak is
-    found if its measured accuracy is above the threshold and differs significantly from chance after correction for
+def smallest_detectable(n: int, tests: int, threshold: float = 0.5) -> float:
+    """Return the true accuracy of the smallest leak that an audit of n items finds with a probability of 80 %. A leak
+    is found if its measured accuracy is above the threshold and differs significantly from chance after correction for
     `tests` tests.
 
     >>> round(smallest_detectable(245, 50), 3), round(smallest_detectable(200_000, 50, 0.55), 3)
@@ -231,8 +231,9 @@ def smallest_detectable(n: int, tests: int, threshold: float = 0.5, level: float
     if not n:
         return 1.0
     error = math.sqrt(0.25 / n)
-    significant = 0.5 + (normal_quantile(1 - level / 2 / max(1, tests)) + normal_quantile(power)) * error
-    return min(1.0, max(significant, threshold + normal_quantile(power) * error))
+    margin = normal_quantile(0.8) * error
+    significant = 0.5 + normal_quantile(1 - 0.05 / 2 / max(1, tests)) * error + margin
+    return min(1.0, max(significant, threshold + margin))
 
 
 def effective_items(figures: Iterable[Measure], n: int) -> int:

@@ -264,10 +264,12 @@ class Attack:
         fixed = self._rerun([row for row in leaking if row.attacker not in slow], styled)
         stay = _unrepaired(fixed.values())
         single = [row for row in leaking if row.attacker in slow - {ENSEMBLE}]
-        fixed |= self._rerun([row for row in single if _place(row) not in stay], styled)
-        stopped = {_place(row) for row in fixed.values()} - _unrepaired(fixed.values())
+        fixed |= self._rerun([row for row in single if _view_and_subset(row) not in stay], styled)
+        stopped = {_view_and_subset(row) for row in fixed.values()} - _unrepaired(fixed.values())
         rest = {
-            _key(row): replace(row, fix="repairable") if _place(row) in stopped else fix_of(row, None, self.threshold)
+            _key(row): replace(row, fix="repairable")
+            if _view_and_subset(row) in stopped
+            else fix_of(row, None, self.threshold)
             for row in rows
             if row.leaks and _key(row) not in fixed
         }
@@ -369,7 +371,7 @@ class Attack:
 _Key = tuple[str, str, str]
 
 
-def _place(row: AuditRow) -> tuple[str, str]:
+def _view_and_subset(row: AuditRow) -> tuple[str, str]:
     return row.view, row.subset
 
 
@@ -379,7 +381,7 @@ def _key(row: AuditRow) -> _Key:
 
 def _unrepaired(rows: Iterable[AuditRow]) -> set[tuple[str, str]]:
     """Return the (view, subset) pairs of the rows that still leak after the captions were repaired (see `repaired`)."""
-    return {_place(row) for row in rows if row.fix != "repairable"}
+    return {_view_and_subset(row) for row in rows if row.fix != "repairable"}
 
 
 def _summary_so_far(rows: Sequence[AuditRow]) -> str:

@@ -289,7 +289,7 @@ def unjudged(word: str, items: int = 0) -> Judgement:
 def _leaks_text(j: Judgement) -> str:
     if j.worst_subsets:
         return f"leaks{_headline(j)} in {j.worst_subsets[0]} of {j.worst_subsets[1]} subsets: {j.families}"
-    return f"leaks{_headline(j)} through " + ", ".join(_named(row) for row in j.plainest)
+    return f"leaks{_headline(j)} through " + ", ".join(_described(row) for row in j.plainest)
 
 
 def _anti_text(j: Judgement) -> str:
@@ -352,7 +352,7 @@ def _named_families(j: Judgement) -> str:
     return ", ".join(f"{name} ({j.measured.models[name]})" if name in j.measured.models else name for name in j.against)
 
 
-def _named(row: AuditRow) -> str:
+def _described(row: AuditRow) -> str:
     view = f" on {row.view}" if row.view else ""
     fix = f", {row.fix}" if row.fix else ""
     return f"{row.title}{view} ({percent(row.measure.accuracy)} %{fix})"

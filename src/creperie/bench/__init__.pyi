@@ -93,3 +93,4 @@ from creperie.bench.storage import new_folder as new_folder
 from creperie.bench.storage import relative_place as relative_place
 from creperie.bench.storage import save as save
 from creperie.bench.stores import open_store as open_store
+from creperie.bench.stores import tar_samples as tar_samples

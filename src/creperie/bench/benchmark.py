@@ -485,7 +485,7 @@ def concatenate(name: str, parts: Sequence[Benchmark], *, prefix: bool = False) 
     """
     if not parts:
         raise UsageError("no benchmarks to concatenate were given", where=name, hint="give at least one benchmark")
-    stores = {_place(b.images): b.images for b in parts if b.images is not NO_IMAGES}
+    stores = {_store_location(b.images): b.images for b in parts if b.images is not NO_IMAGES}
     if len(stores) > 1:
         raise UsageError(
             f"the benchmarks keep their images in different places: {', '.join(sorted(stores))}",
@@ -524,7 +524,7 @@ def _same_kinds(tables: list[pa.Table]) -> list[pa.Table]:
     return tables
 
 
-def _place(store: ImageStore) -> str:
+def _store_location(store: ImageStore) -> str:
     """Return a string that identifies the location of a store. Stores at the same location get the same string."""
     return str(Path(store.location).resolve()) if store.location else f"store {id(store)}"
 

@@ -155,7 +155,13 @@ def readme(bench: Benchmark, manifest: Mapping[str, Any], kinds: list[MatchShape
 def _filled(template: str, bench: Benchmark, manifest: Mapping[str, Any], kinds: list[MatchShape], **more: Any) -> str:
     values = {"bench": bench, "info": bench.info, "manifest": manifest, "kinds": kinds, "levels": match_chance(bench)}
     values["steps"] = _all_steps(bench.provenance)
-    functions = {"step_text": step_text, "shape_text": _shape_text, "cell": _cell, "line": _line, "tag": _tag_name}
+    functions = {
+        "step_text": step_text,
+        "shape_text": _shape_text,
+        "cell": _table_cell,
+        "line": _joined_lines,
+        "tag": _tag_name,
+    }
     functions["counted"] = counted
     return render("bench", template, title=_title(bench), **values, **functions, **more)
 
@@ -166,7 +172,7 @@ def _head(bench: Benchmark, kinds: list[MatchShape], files: Sequence[str]) -> di
     pictures = any(s.images for s in kinds)
     head: dict[str, Any] = {"license": licence}
     if licence == "other":
-        head["license_name"] = _line(bench.info.licence)
+        head["license_name"] = _joined_lines(bench.info.licence)
     data = [{"split": "test", "path": files or "data/test-*.parquet"}]
     tasks = (["zero-shot-image-classification"] if pictures else []) + (["sentence-similarity"] if paraphrases else [])
     return head | {
@@ -200,12 +206,12 @@ def step_text(step: ProvenanceStep) -> str:
     args = {k: v for k, v in step.args.items() if v not in ("", None) and k != "history"}
     if isinstance(digests := args.get("sha256"), Mapping):
         args["sha256"] = listing(f"{digest[:12]} of {name}" for name, digest in digests.items())
-    shown = ", ".join(f"{k}={_short(v)}" for k, v in args.items())
+    shown = ", ".join(f"{k}={_short_text(v)}" for k, v in args.items())
     inputs = " and ".join(h[:12] for h in step.inputs)
     return step.op + (f" ({shown})" if shown else "") + (f" of {inputs}" if inputs else "")
 
 
-def _short(value: Any) -> str:
+def _short_text(value: Any) -> str:
     if isinstance(value, Mapping):  # for example checksums by file name: show the names only
         value = listing(value)
     return one_line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str), 120)
@@ -216,15 +222,15 @@ def _tag_name(column: str) -> str:
 
 
 def _title(bench: Benchmark) -> str:
-    return _line(bench.info.title or bench.name)
+    return _joined_lines(bench.info.title or bench.name)
 
 
-def _line(text: str) -> str:
+def _joined_lines(text: str) -> str:
     return " ".join(text.split())
 
 
-def _cell(text: str) -> str:
-    return _line(text).replace("|", "\\|") or "(no name)"
+def _table_cell(text: str) -> str:
+    return _joined_lines(text).replace("|", "\\|") or "(no name)"
 
 
 # -- DATASHEET.md ----------------------------------------------------------------------------------------------------
@@ -240,7 +246,7 @@ def datasheet(bench: Benchmark, manifest: Mapping[str, Any], kinds: list[MatchSh
         column = f"{TAG_PREFIX}people.{task}"
         return len(bench) - bench.column(column).null_count if column in bench.columns else 0
 
-    return _filled("DATASHEET.md", bench, manifest, kinds, tags=tags, skipped=skipped, short=_short, judged=judged)
+    return _filled("DATASHEET.md", bench, manifest, kinds, tags=tags, skipped=skipped, short=_short_text, judged=judged)
 
 
 def _all_steps(steps: Iterable[ProvenanceStep]) -> list[ProvenanceStep]:

@@ -111,7 +111,7 @@ def _columns_of(frame: Any, name: str) -> dict[str, list[Any]]:
         return {column: frame.column(column).to_pylist() for column in frame.schema.names}
     if hasattr(frame, "columns") and hasattr(frame, "__getitem__"):
         check_columns(len(frame.columns), name)
-        return {str(column): _values(frame[column]) for column in frame.columns}
+        return {str(column): _python_values(frame[column]) for column in frame.columns}
     if hasattr(frame, "__arrow_c_stream__"):
         return _columns_of(pa.table(frame), name)
     raise UsageError(
@@ -140,7 +140,7 @@ def _columns_of_records(records: Sequence[Any], name: str) -> dict[str, list[Any
     return {column: [row[k] for row in rows] for k, column in enumerate(table.names)}
 
 
-def _values(series: Any) -> list[Any]:
+def _python_values(series: Any) -> list[Any]:
     """Return the values in a column as Python objects. Images and other objects that Arrow cannot represent are
     returned unchanged.
     """

@@ -67,7 +67,7 @@ class ContentHash:
 
 def _feed(digest: hashlib._Hash, array: pa.Array) -> None:
     """Update the digest with the validity, lengths and values of an array, but not with buffer padding or offsets."""
-    digest.update(_kind(array.type).encode() + b"\0")
+    digest.update(_type_name(array.type).encode() + b"\0")
     digest.update(np.packbits(np.asarray(pc.is_valid(array).to_numpy(zero_copy_only=False))).tobytes())
     if pa.types.is_list(array.type):
         digest.update(pc.fill_null(pc.list_value_length(array), 0).to_numpy().astype("<i8").tobytes())
@@ -83,12 +83,12 @@ def _feed(digest: hashlib._Hash, array: pa.Array) -> None:
         digest.update(np.where(np.isnan(numbers), np.nan, numbers).tobytes())  # normalise the bits of NaN
 
 
-def _kind(type_: pa.DataType) -> str:
+def _type_name(type_: pa.DataType) -> str:
     """Return the name of a column type: "number" for any number, and "list<…>" with the name of the element type for a
     list.
     """
     if pa.types.is_list(type_):
-        return f"list<{_kind(type_.value_type)}>"
+        return f"list<{_type_name(type_.value_type)}>"
     return "number" if pa.types.is_floating(type_) or pa.types.is_integer(type_) else str(type_)
 
 

@@ -61,7 +61,7 @@ def shape_codes(bench: Benchmark) -> tuple[np.ndarray, list[MatchShape]]:
 def match_shapes(bench: Benchmark) -> list[MatchShape]:
     """Return the distinct match matrices of a benchmark, the most frequent first."""
     counts: dict[MatchShape, int] = {}
-    for part in _parts(bench):
+    for part in _pieces(bench):
         for shape in shape_codes(part)[1]:
             plain = replace(shape, items=0)
             counts[plain] = counts.get(plain, 0) + shape.items
@@ -72,7 +72,7 @@ def match_chance(bench: Benchmark) -> dict[str, float]:
     """Return the image-to-text accuracy that random guessing has on each subset."""
     totals: dict[str, float] = {}
     sizes: dict[str, int] = {}
-    for part in _parts(bench):
+    for part in _pieces(bench):
         codes, kinds = shape_codes(part)
         levels = np.array([s.chance for s in kinds])
         subset = part.column("subset").combine_chunks().dictionary_encode()
@@ -84,7 +84,7 @@ def match_chance(bench: Benchmark) -> dict[str, float]:
     return {name: total / sizes[name] for name, total in totals.items()}
 
 
-def _parts(bench: Benchmark) -> Iterator[Benchmark]:
+def _pieces(bench: Benchmark) -> Iterator[Benchmark]:
     """Yield the benchmark in pieces that fit into memory. They have only the columns from which shapes are computed."""
     for piece in bench.pieces(["subset", "images", "match"]):
         yield Benchmark(bench.name, piece)

@@ -210,17 +210,19 @@ def _from_manifest(
     """Return the benchmark that a manifest describes, the number of its items, and the location of its images."""
     files = tuple(root / name for name in item_files(root))
     bench = Benchmark(
-        name=_text(document["name"]),
-        source=Parquet(files, _text(document["hash"]), checksums, _how_to_remake(document["provenance"])),
-        info=Info(**{key: _text(value) for key, value in document["info"].items()}),
+        name=_required_text(document["name"]),
+        source=Parquet(files, _required_text(document["hash"]), checksums, _how_to_remake(document["provenance"])),
+        info=Info(**{key: _required_text(value) for key, value in document["info"].items()}),
         provenance=tuple(
-            ProvenanceStep(_text(s["op"]), _mapping(s["args"]), tuple(_text(h) for h in s["inputs"]))
+            ProvenanceStep(_required_text(s["op"]), _mapping(s["args"]), tuple(_required_text(h) for h in s["inputs"]))
             for s in document["provenance"]
         ),
-        skipped=tuple(SkippedRecord(**{key: _text(value) for key, value in s.items()}) for s in document["skipped"]),
+        skipped=tuple(
+            SkippedRecord(**{key: _required_text(value) for key, value in s.items()}) for s in document["skipped"]
+        ),
         unchecked=checksums is None,
     )
-    return bench, int(document["items"]), _text(document["images"])
+    return bench, int(document["items"]), _required_text(document["images"])
 
 
 def _how_to_remake(steps: Any) -> str:
@@ -232,7 +234,7 @@ def _how_to_remake(steps: Any) -> str:
     return f"make it again with `{command}`" if command else AGAIN
 
 
-def _text(value: Any) -> str:
+def _required_text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{str(value)[:40]} is not text")
     return value

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import IO, Any
 
 from creperie.bench.images import MAX_BYTES, ImageError, picture_type, safe_path
 from creperie.core import DataError, cache_home, check_members, open_parquet, reading_parquet, write_bytes
@@ -344,15 +344,18 @@ class TarStore(Archive):
             return file.read(min(size, MAX_BYTES))
 
 
-def tar_samples(file: Path) -> Iterator[tuple[str, list[tarfile.TarInfo], Callable[[tarfile.TarInfo], bytes]]]:
+def tar_samples(
+    file: str | Path, opened: IO[bytes] | None = None
+) -> Iterator[tuple[str, list[tarfile.TarInfo], Callable[[tarfile.TarInfo], bytes]]]:
     """Yield each sample of a tar file: its name (up to the first dot), its files, and a function that reads one of
-    these files.
+    these files. If the file is already `opened`, samples are read from its position on.
     """
     try:
-        with tarfile.open(file, "r:") as tar:
+        with tarfile.open(file, "r:", opened) as tar:
             members = (m for m in tar if m.isfile())
             for key, own in groupby(members, lambda m: re.sub(r"\.[^/]*$", "", m.name)):
                 yield key, list(own), lambda member: tar.extractfile(member).read(MAX_BYTES)  # type: ignore[union-attr]
+                tar.members = []  # type: ignore[attr-defined]  # tarfile would remember every member
     except (tarfile.TarError, OSError) as e:
         raise DataError(f"is not a tar file that can be read ({e})", where=file, hint="copy it again") from None
 

@@ -246,7 +246,7 @@ def _why_rejected(reports: Iterable[Mapping[str, Any]]) -> str:
     return f" ({frequent})" if frequent else ""
 
 
-def _beside(summary: Mapping[str, Any], model: str, task: str) -> str:
+def _accuracy_context(summary: Mapping[str, Any], model: str, task: str) -> str:
     """Return, in brackets, what a reader needs to judge an accuracy: the chance level, the number of ties (which count
     as wrong) and, if some items are not covered, the number of items.
     """
@@ -288,7 +288,9 @@ def _numbers_of(s: StageResult) -> str:
         mean = f"{percent(figures['mean_before'])} % → {percent(figures['mean_after'])} %"
         parts.append(f"{name}{', not selected against,' * figures['held_out']} {whole}, mean of subsets {mean}")
     for model, tasks in summary.get("results", {}).items():
-        told = ", ".join(f"{task} {percent(value)} %{_beside(summary, model, task)}" for task, value in tasks.items())
+        told = ", ".join(
+            f"{task} {percent(value)} %{_accuracy_context(summary, model, task)}" for task, value in tasks.items()
+        )
         ranked = " (captions ranked by the probability of yes)" if "score=yesno" in model else ""
         parts.append(f"{model_label(model)}: {told}{ranked}")
     if counts := summary.get("decidable"):

@@ -31,7 +31,7 @@ class Target:
 
     def write(self, bench: Benchmark, before: int) -> CommandResult:
         new = save(bench, self.folder, copy_images=self.copy_images, force=self.force, progress=bar)
-        return _written(new, self.folder, before)
+        return _edit_result(new, self.folder, before)
 
 
 @click.command()
@@ -91,11 +91,11 @@ def shots(bench: str, options: ShotOptions, place: ImageOptions) -> CommandResul
     from creperie.scoring import SHOTS_FILE, draw_shots
 
     old, out = load(bench, images=place.images), Target(options.out).folder
-    done = _written(draw_shots(old, options.count, out, seed=options.seed, progress=bar), out, len(old))
+    done = _edit_result(draw_shots(old, options.count, out, seed=options.seed, progress=bar), out, len(old))
     return CommandResult({**done.document, "shots": str(out / SHOTS_FILE)}, done.show)
 
 
-def _written(bench: Benchmark, out: Path, before: int) -> CommandResult:
+def _edit_result(bench: Benchmark, out: Path, before: int) -> CommandResult:
     document = {
         "name": bench.name,
         "folder": str(out),

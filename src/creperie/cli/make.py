@@ -209,7 +209,7 @@ def _show(document: dict[str, Any]) -> None:
             continue
         mark = "[green]✓[/green]" if c["role"] == "positive" else "[red]✗[/red]"
         note = f"  [yellow]rejected: {escape(c['rejected'])}[/yellow]" if c["rejected"] else ""
-        say(f"  {mark} {escape(c['text'])}  [dim]{escape(_named(c))}[/dim]{note}")
+        say(f"  {mark} {escape(c['text'])}  [dim]{escape(_kind_text(c))}[/dim]{note}")
     if last is not None:
         say()
     if unread := document.get("quarantined"):
@@ -220,7 +220,7 @@ def _show(document: dict[str, Any]) -> None:
     _show_counts(document)
 
 
-def _named(candidate: dict[str, Any]) -> str:
+def _kind_text(candidate: dict[str, Any]) -> str:
     """Return the kind of a candidate, followed by ", simplified" if its captions were shortened."""
     return candidate["kind"] + (", simplified" if candidate["group"].endswith("-simplified") else "")
 

@@ -169,7 +169,7 @@ def bar(label: str, total: int | None, unit: str) -> Iterator[Advance]:
     advances the bar. If stderr is not a terminal, lines are printed instead from time to time.
     """
     if not sys.stderr.isatty():
-        with _lines(label, total, unit) as advance:
+        with _log_progress(label, total, unit) as advance:
             yield advance
         return
     from rich.console import Console
@@ -195,7 +195,7 @@ def bar(label: str, total: int | None, unit: str) -> Iterator[Advance]:
 
 
 @contextmanager
-def _lines(label: str, total: int | None, unit: str) -> Iterator[Advance]:
+def _log_progress(label: str, total: int | None, unit: str) -> Iterator[Advance]:
     """Report progress on stderr during the block, in one line every ten seconds. Work that takes less time prints
     nothing. Yield a function that is called with the amount of work just done.
     """

@@ -91,7 +91,7 @@ def table(
         return _list_answer(known_tables())
     if name.startswith("known/"):
         _refuse("published results", {**own, **beside, "--correlate": correlate})
-        return _known(name.removeprefix("known/"), runs, output)
+        return _known_result(name.removeprefix("known/"), runs, output)
     if correlate:
         _refuse("--correlate", {**own, **beside, "RUN": runs})
         return _correlations(published_table(name), output)
@@ -117,7 +117,7 @@ def _own_table(places: tuple[str, ...], choice: TableChoice, output: TableOutput
     return text_result(made.document(), render_run_table(made, output.form, output.width), output.out)
 
 
-def _known(benchmark: str, runs: tuple[str, ...], output: TableOutput) -> CommandResult:
+def _known_result(benchmark: str, runs: tuple[str, ...], output: TableOutput) -> CommandResult:
     """Return all published results on a benchmark, with the results of `runs` placed among them."""
     from creperie.scoring import load_run
 

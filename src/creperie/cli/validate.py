@@ -59,7 +59,7 @@ def validate(bench: str, options: ValidateOptions, engine: Engine | None) -> Com
         )
     uri = ways[0]
     if options.seer:
-        return _look(load(bench, images=options.images), bench, options)
+        return _judge_images(load(bench, images=options.images), bench, options)
     loaded = load(bench)
     pairs = all_pairs(loaded, options.limit)[0]
     asks = bool(options.model)
@@ -95,7 +95,7 @@ def _judged(
     return CommandResult({**document, **verdict}, shown, code=verdict["code"])
 
 
-def _look(bench: Benchmark, spec: str, options: ValidateOptions) -> CommandResult:
+def _judge_images(bench: Benchmark, spec: str, options: ValidateOptions) -> CommandResult:
     """Let a vision-language model judge, for every item, whether each caption is true of each image. Return the
     result.
     """

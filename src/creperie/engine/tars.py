@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import groupby, islice
+from itertools import islice
 from typing import IO
 
 import pyarrow as pa
 
+from creperie.bench import tar_samples
 from creperie.core import DataError
 from creperie.engine.files import open_file
 from creperie.engine.lines import CAPTIONS
@@ -63,34 +63,11 @@ def samples_of(file: IO[bytes], path: str, text: str) -> Iterator[tuple[str, int
 
     `text` names the caption as in `Samples`.
     """
-    ending, begin = text.partition(".")[0], file.tell()
-    try:
-        with tarfile.open(fileobj=file, mode="r:") as tar:
-            members = (m for m in tar if m.isfile())
-            for key, own in groupby(members, lambda m: _split(m.name)[0]):
-                caption, image, first = None, None, -1
-                for member in own:
-                    first = first if first >= 0 else begin + member.offset
-                    suffix = _split(member.name)[1]
-                    if suffix == ending:
-                        content = tar.extractfile(member)
-                        caption = content.read() if content else None
-                    image = member.name if suffix in PICTURES else image
-                yield key, first, caption, image
-                tar.members = []  # type: ignore[attr-defined]  # tarfile would remember every member
-    except tarfile.TarError as e:
-        raise DataError(f"is not a tar file that can be read ({e})", where=path, hint="fetch it again") from None
-
-
-def _split(name: str) -> tuple[str, str]:
-    """Return the part of a name up to the first dot after its last slash, and the part after that dot.
-
-    >>> _split("00/0017.cap.txt")
-    ('00/0017', 'cap.txt')
-    """
-    folder, slash, last = name.rpartition("/")
-    stem, _, suffix = last.partition(".")
-    return f"{folder}{slash}{stem}", suffix.lower()
+    for key, members, read in tar_samples(path, file):
+        suffixes = {member.name[len(key) + 1 :].lower(): member for member in members}
+        caption = suffixes.get(text.partition(".")[0])
+        image = next((member.name for suffix, member in reversed(suffixes.items()) if suffix in PICTURES), None)
+        yield key, members[0].offset, read(caption) if caption else None, image
 
 
 def open_samples(path: str, *, size: int = ROWS, text: str = "txt") -> Samples:

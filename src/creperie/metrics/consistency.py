@@ -39,17 +39,13 @@ class PairAgreement:
     high: float
 
 
-def pair_agreements(
-    outcomes: Mapping[str, np.ndarray], clusters: np.ndarray | None = None, settings: MetricSettings = DEFAULT
-) -> list[PairAgreement]:
-    """Return, for each pair of models, how often they get the same items right or wrong. A tie counts as right only if
-    ties are worth 1.
-    """
+def pair_agreements(outcomes: Mapping[str, np.ndarray], clusters: np.ndarray | None = None) -> list[PairAgreement]:
+    """Return, for each pair of models, how often they get the same items right or wrong. A tie counts as wrong."""
     rows = []
     for a, b in combinations(outcomes, 2):
         both = (outcomes[a] != VOID) & (outcomes[b] != VOID)
-        left, right = (settings.worth(outcomes[name][both]) == 1 for name in (a, b))
-        kappa = cohen_kappa(left, right, clusters=None if clusters is None else clusters[both], settings=settings)
+        left, right = (outcomes[name][both] == HIT for name in (a, b))
+        kappa = cohen_kappa(left, right, clusters=None if clusters is None else clusters[both])
         shares = (left.mean(), right.mean()) if both.any() else (np.nan, np.nan)
         expected = float(shares[0] * shares[1] + (1 - shares[0]) * (1 - shares[1]))
         agree = float((left == right).mean()) if both.any() else np.nan

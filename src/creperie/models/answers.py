@@ -89,7 +89,7 @@ def parse_choice(answer: str, options: Sequence[str], *, asks: str = "match") ->
     reply = reply_of(answer)
     if reply.cut:
         return Parsed(CUT, why="the answer was cut off")
-    text = _plain(final_answer(reply))
+    text = _simplified(final_answer(reply))
     if not text:
         return Parsed(UNPARSABLE, why="the answer is empty")
     final = _after_final(text)
@@ -107,14 +107,14 @@ def parse_yes_no(answer: str) -> bool | None:
     (True, False, None, None)
     """
     reply = reply_of(answer)
-    text = "" if reply.cut else _plain(final_answer(reply))
+    text = "" if reply.cut else _simplified(final_answer(reply))
     return next((read for part in (_after_final(text), text) if (read := _yes_no(part)) is not None), None)
 
 
 # -- reading ---------------------------------------------------------------------------------------------------------
 
 
-def _plain(text: str) -> str:
+def _simplified(text: str) -> str:
     """Return a text in lower case, with straight quotes and without Markdown emphasis. Line breaks are kept."""
     for mark, plain in MARKS:
         text = text.replace(mark, plain)
@@ -144,7 +144,7 @@ def _read(text: str, options: Sequence[str], asks: str) -> Parsed:
     if whole:
         return _in_range({_number(whole[1], len(options))}, options)
     text = _marked(text, options)
-    named, denied = _named(text, len(options), asks)
+    named, denied = _options_named(text, len(options), asks)
     if named & denied:
         return Parsed(UNPARSABLE, why="it contradicts itself")
     return _in_range(named, options) if named else _without_labels(text, denied, asks)
@@ -162,13 +162,10 @@ def _without_labels(text: str, denied: set[int], asks: str) -> Parsed:
     none, every = _NONE.search(text), _ALL.search(text)
     if none and every:
         return Parsed(UNPARSABLE, why="it says both none and all")
-    if none:
+    if none or every:
         # "none of them match" is the opposite of "none" where the question was which one does not match
         contrary = asks == "odd" and bool(_FITS.search(text)) and not re.search(r"\bnot\b|n't\b", text)
-        return Parsed(SEVERAL) if contrary else Parsed(NONE)
-    if every:
-        fits = asks == "odd" and bool(_FITS.search(text)) and not re.search(r"\bnot\b|n't\b", text)
-        return Parsed(NONE) if fits else Parsed(SEVERAL)
+        return Parsed(NONE if bool(every) == contrary else SEVERAL)
     return Parsed(UNPARSABLE, why="no option is named")
 
 
@@ -195,7 +192,7 @@ def _number(label: str, count: int) -> int:
     return int(label) - 1 if label.isdigit() else ord(label) - ord("a")
 
 
-def _named(text: str, count: int, asks: str) -> tuple[set[int], set[int]]:
+def _options_named(text: str, count: int, asks: str) -> tuple[set[int], set[int]]:
     """Return two sets of indices: the options that an answer names, and those that it names only to rule them out. An
     option is named by its label or by the whole caption.
     """
@@ -217,7 +214,7 @@ def _named(text: str, count: int, asks: str) -> tuple[set[int], set[int]]:
 
 def _marked(text: str, options: Sequence[str]) -> str:
     """Return an answer in which every caption quoted in full is replaced by a mark with the option's number."""
-    plain = [_plain(option).rstrip(" .!?") for option in options]
+    plain = [_simplified(option).rstrip(" .!?") for option in options]
     for option in sorted(range(len(options)), key=lambda i: -len(plain[i])):
         caption = plain[option]
         if caption and plain.count(caption) == 1:

@@ -96,7 +96,7 @@ def _ability_checks(model: Any, ability: Ability, rates: dict[str, float]) -> li
     rate = f"{ability.words}, per second"
     rates[rate] = len(CAPTIONS) / max(time.perf_counter() - start, 1e-9)
     if ability.gives == "text":
-        return [_text(together)]
+        return [_check_generation(together)]
     if ability.gives == "choices":
         return _choices(together)
     tolerance = TOLERANCE.get(model.fingerprint.dtype, 1e-6)
@@ -197,7 +197,7 @@ def _choices(chosen: Sequence[Chosen]) -> list[Check]:
     ]
 
 
-def _text(answers: Sequence[str]) -> Check:
+def _check_generation(answers: Sequence[str]) -> Check:
     fine = len(answers) == len(CAPTIONS) and all(isinstance(answer, str) for answer in answers)
     detail = repr(answers[0])[:60] if fine else f"{len(answers)} answers for {len(CAPTIONS)} prompts"
     return Check("generates text", fine, detail)

@@ -176,7 +176,7 @@ class QuestionWording:
     def turns(self, question: ChoiceQuestion) -> list[Turn]:
         """Return the demonstrations shown before a question, as turns of a conversation."""
         prompt = self.prompt(question)
-        return [self._shown(prompt, shot) for shot in self.shots if shot.subset in ("", question.subset)]
+        return [self._demonstration_turn(prompt, shot) for shot in self.shots if shot.subset in ("", question.subset)]
 
     def answers(self, question: ChoiceQuestion) -> list[str]:
         """Return the possible answers: one label per option. If the prompt offers it, the word for "none" is
@@ -197,7 +197,7 @@ class QuestionWording:
             )
         return prompt
 
-    def _shown(self, prompt: PromptText, shot: Demonstration) -> Turn:
+    def _demonstration_turn(self, prompt: PromptText, shot: Demonstration) -> Turn:
         answer = shot.answer
         if shot.fits:
             answer = next(k for k in range(len(shot.captions)) if (k in shot.fits) == (prompt.asks == "match"))

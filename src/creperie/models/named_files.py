@@ -21,11 +21,11 @@ def named_content(spec: str) -> str:
     """
     place, _, query = spec.partition("?")
     options = [value for _, value in parse_qsl(query)]
-    named = {text: path_digest(path) for text in (place, *options) for path in _places(text)}
+    named = {text: path_digest(path) for text in (place, *options) for path in _existing_paths(text)}
     return digest_of(named) if named else ""
 
 
-def _places(text: str) -> Iterator[Path]:
+def _existing_paths(text: str) -> Iterator[Path]:
     """Yield the file or folder that `text` names, if there is one. `text` is a path, KIND:PATH, the name of an
     installed package, or the name of a model on the hub.
     """

@@ -34,7 +34,7 @@ PROBES = ("a dog", "A man in a red shirt gives the ball to the girl. ")
 
 def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
     library = _library()
-    architecture, source = _named(library, uri)
+    architecture, source = _architecture_and_weights(library, uri)
     with _loading(f"{architecture} with {source or 'its own weights'}", str(uri)):
         quick = _quick_gelu(library, architecture, source, options["activation"], str(uri))
         model, transform, own_tokenizer = _create(library, architecture, source, options["seed"])
@@ -91,12 +91,12 @@ class OpenClipTokenizer(CaptionTokenizer):
     def __call__(self, texts: Sequence[str]) -> list[Tokens]:
         shown = [self.rule(text) for text in texts]
         if self.end is not None:
-            return [self._whole(text) for text in shown]
+            return [self._cut_to_context(text) for text in shown]
         with self._lock:
             rows = self.tokenizer(shown, context_length=self.context).numpy() if shown else []
         return [Tokens(np.asarray(row, np.int64)) for row in rows]
 
-    def _whole(self, text: str) -> Tokens:
+    def _cut_to_context(self, text: str) -> Tokens:
         ids = [self.tokenizer.sot_token_id, *self.tokenizer.encode(text), self.end]
         cut = max(0, len(ids) - self.context)
         return Tokens(np.array([*ids[: self.context - 1], self.end] if cut else ids, np.int64), cut)
@@ -126,7 +126,7 @@ def _library() -> Any:
     return open_clip
 
 
-def _named(library: Any, uri: ModelURI) -> tuple[str, str | None]:
+def _architecture_and_weights(library: Any, uri: ModelURI) -> tuple[str, str | None]:
     """Return the architecture and the source of the weights. The source is a tag, a path, or None if the name of the
     model implies it.
     """

@@ -83,7 +83,7 @@ class WrappedModel:
         named = isinstance(cache, str) and not content.certain
         digest = hashlib.sha256(f"cache {cache}".encode()).hexdigest() if named else content.digest
         with ready_to_score(networks, place):
-            yield BUILDERS[_kind(self)](self, digest, place), cache is not False and (content.certain or named)
+            yield BUILDERS[_model_kind(self)](self, digest, place), cache is not False and (content.certain or named)
 
 
 def wrap(
@@ -112,7 +112,7 @@ def wrap(
         else:
             processor = processor or parts[0]
     wrapped = WrappedModel(_unwrapped(model), processor, preprocess, tokenizer, name, dict(options or {}))
-    _kind(wrapped)
+    _model_kind(wrapped)
     return wrapped
 
 
@@ -134,7 +134,7 @@ def as_model(model: Any, uri: str, place: Place) -> Model:
     content = content_of(wrapped.model, wrapped.processor, wrapped.preprocess, wrapped.tokenizer)
     for network in networks_of(wrapped.model):
         network.eval().to(place.torch_device, place.torch_dtype)
-    return BUILDERS[_kind(wrapped)](wrapped, content.digest, place)
+    return BUILDERS[_model_kind(wrapped)](wrapped, content.digest, place)
 
 
 def _unwrapped(model: Any) -> Any:
@@ -145,7 +145,7 @@ def _unwrapped(model: Any) -> Any:
     return model
 
 
-def _kind(wrapped: WrappedModel) -> str:
+def _model_kind(wrapped: WrappedModel) -> str:
     model = wrapped.model
     package = type(model).__module__.partition(".")[0]
     if package == "sentence_transformers":

@@ -180,7 +180,7 @@ class _Stove:
         """
         result = partial(StageResult, stage.name, stage.does)
         if (place := self.given.get(stage.name)) is not None:
-            return result("given", place, _look(stage, place), why=f"given: {place}")
+            return result("given", place, _summary_of_given(stage, place), why=f"given: {place}")
         if stage.skip:
             return result("skipped", passed_on(stage, inputs), why=stage.skip)
         if why := nothing_to_do(stage, self.full):
@@ -220,7 +220,7 @@ class _Stove:
         spent = {"seconds": time.monotonic() - start, "processor": processor_seconds() - worked}
         write_json(draft / RECORD, record)
         # with the checksums of all output, which may contain times as well
-        write_json(draft / TIME, {name: round(value, 3) for name, value in spent.items()}, files=_written(draft))
+        write_json(draft / TIME, {name: round(value, 3) for name, value in spent.items()}, files=_checked_files(draft))
         if folder.exists():
             shutil.rmtree(folder)
         draft.replace(folder)
@@ -278,7 +278,7 @@ def kept_record(folder: Path, key: str) -> dict[str, Any] | None:
     return record if whole else None
 
 
-def _written(folder: Path) -> list[str]:
+def _checked_files(folder: Path) -> list[str]:
     """Return the files that show whether a stage's output is intact. Markdown, large files, the audit, and the file
     with the stage's time are left out.
     """
@@ -388,7 +388,7 @@ def _shown_place(path: Path, places: Sequence[str] = ()) -> str:
     return hashlib.sha256(without_folder(content, places)).hexdigest()
 
 
-def _look(stage: RecipeStage, place: str) -> dict[str, Any]:
+def _summary_of_given(stage: RecipeStage, place: str) -> dict[str, Any]:
     """Return a summary of an output that the user gave. Raise an error if the stage would not produce such an
     output.
     """

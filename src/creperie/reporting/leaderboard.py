@@ -160,7 +160,7 @@ class RunsFolder:
     def look(self) -> Board:
         """Return the runs now in the folder. Headers that have not changed since the last call are not read again."""
         states = dict(self._headers())
-        self._read = {path: self._known(path, state) for path, state in states.items()}
+        self._read = {path: self._cached_or_read(path, state) for path, state in states.items()}
         entries = tuple(entry for _, entry in self._read.values() if isinstance(entry, LeaderboardEntry))
         bad = tuple((path.parent.name, reason) for path, (_, reason) in self._read.items() if isinstance(reason, str))
         about: dict[str, Any] = {"names": {}, "failed": []}
@@ -183,7 +183,7 @@ class RunsFolder:
                 continue
             yield path, (about.st_mtime_ns, about.st_size, about.st_ino, about.st_ctime_ns)
 
-    def _known(self, path: Path, state: FileTimes) -> tuple[FileTimes, LeaderboardEntry | str]:
+    def _cached_or_read(self, path: Path, state: FileTimes) -> tuple[FileTimes, LeaderboardEntry | str]:
         old = self._read.get(path)
         return old if old and old[0] == state else (state, read_entry(path))
 

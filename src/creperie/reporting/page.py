@@ -229,12 +229,12 @@ def _names(group: RunGroup) -> dict[str, str]:
 # -- the document ----------------------------------------------------------------------------------------------------
 
 
-def page_of(title: str, *, template: str = "report.html", **values: Any) -> str:
-    """Return an HTML page in the house style. `values` are the variables of the template. Most templates need
-    `sections`, a list of (id, heading, HTML); others need `shown`, a single block of HTML.
+def page_of(title: str, **values: Any) -> str:
+    """Return an HTML page in the house style. `values` are the variables of the template: `sections`, a list of (id,
+    heading, HTML), or else `shown`, a single block of HTML.
     """
     known: dict[str, Any] = {"back": "", "sections": (), "notes": (), "data": "", "shown": ""}
-    return render("reporting", template, title=title, **(known | values))
+    return render("reporting", "report.html", title=title, **(known | values))
 
 
 def inlined(value: Any) -> str:

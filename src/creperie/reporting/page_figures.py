@@ -27,17 +27,17 @@ def page_figures(group: RunGroup) -> str:
     """Return the figures of one benchmark as HTML. The text is empty if matplotlib is not installed or there is nothing
     to draw.
     """
-    return _shown(_figures(group), f"figure-{group.runs[0].hash[:8]}")
+    return _figures_part(_figures(group), f"figure-{group.runs[0].hash[:8]}")
 
 
 def rank_figure(groups: Sequence[RunGroup]) -> str:
     """Return a figure of how ranks change between tasks and benchmarks, as HTML. The text is empty if there is nothing
     to draw.
     """
-    return _shown(_ranked(groups), "ranks")
+    return _figures_part(_ranked(groups), "ranks")
 
 
-def _shown(figures: Iterator[Drawn], prefix: str) -> str:
+def _figures_part(figures: Iterator[Drawn], prefix: str) -> str:
     if find_spec("matplotlib") is None:
         return ""
     parts = [figure_html(f"{prefix}-{number}", *drawn) for number, drawn in enumerate(figures)]

@@ -97,7 +97,7 @@ def study_page(study: TrainingStudy, *, title: str = "", figures: bool = True) -
     return page_of(title, sections=sections, notes=study.notes)
 
 
-def _parts(column: str) -> tuple[str, str]:
+def _test_and_foil(column: str) -> tuple[str, str]:
     """Split the name of a column into the test and the kind of foil."""
     test, _, kind = column.partition(" ")
     return test, kind
@@ -121,7 +121,7 @@ def _by_arm(study: TrainingStudy) -> Iterable[tuple[str, list[tuple[str, float, 
         best: dict[str, tuple[float, str, bool]] = {}
         for column in study.columns:
             cell = gain_cell(study, arm, column)
-            test, kind = _parts(column)
+            test, kind = _test_and_foil(column)
             if cell.values and arm != "none":
                 best[test] = max(best.get(test, (-math.inf, "", False)), (cell.interval[0], kind, cell.marked))
         if best:
@@ -134,7 +134,7 @@ def _by_arm(study: TrainingStudy) -> Iterable[tuple[str, list[tuple[str, float, 
 def _table(shown: StudyTable, label: str) -> str:
     rows = [[_html(cell, name=k == 0) for k, cell in enumerate(row)] for row in shown.rows]
     words = [column for column, cell in zip(shown.columns, shown.rows[0]) if isinstance(cell, str)]
-    return _shown(shown.columns, rows, label, shown.note, words)
+    return _results_part(shown.columns, rows, label, shown.note, words)
 
 
 def _html(cell: str | int | SeedCell, name: bool) -> HtmlCell:
@@ -157,7 +157,7 @@ def _trainings(study: TrainingStudy) -> str:
     sat = [*study.base, *study.sat]
     kinds = list(dict.fromkeys(kind for s in sat for kind in s.kinds))
     rows = [[*_about(s), *[number(s.kinds.get(kind), ".1f") for kind in kinds]] for s in sat]
-    shown = _shown(("training", "seed", "examples with foils", "s", *kinds), rows, "Trainings", "Percent right.")
+    shown = _results_part(("training", "seed", "examples with foils", "s", *kinds), rows, "Trainings", "Percent right.")
     return part("folded", f"All {len(sat)} test results, by kind", shown)
 
 
@@ -167,7 +167,7 @@ def _about(sat: ExamResult) -> list[HtmlCell]:
     return [named, number(sat.seed), number(sat.foils), number(sat.seconds, ",.0f")]
 
 
-def _shown(
+def _results_part(
     columns: Sequence[str], rows: Iterable[Sequence[HtmlCell]], label: str, note: str, words: Sequence[str] = ()
 ) -> str:
     shown = table(columns, rows, label=label, text=words or columns[:1])
@@ -186,7 +186,7 @@ def _chart(study: TrainingStudy) -> str:
     for arm in study.done:
         cells = {c: gain_cell(study, arm, c) for c in study.columns}
         if arm != "none" and all(cell.values for cell in cells.values()):
-            arms[arm_name(arm)] = [Gain(*_parts(c), *cell.interval) for c, cell in cells.items()]
+            arms[arm_name(arm)] = [Gain(*_test_and_foil(c), *cell.interval) for c, cell in cells.items()]
     if not arms:
         return ""
     caption = "Points gained by kind of test, biased and clean; a line is the range or the interval over seeds"

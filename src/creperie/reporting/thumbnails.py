@@ -93,7 +93,7 @@ def thumbnails(
     failed: dict[str, str] = {}
     used = left_out = 0
     with progress("thumbnails", len(distinct), "images") as advance, ThreadPoolExecutor(max_workers=4) as pool:
-        for reference, made in zip(distinct, pool.map(lambda r: _made(store, r, edge), distinct)):
+        for reference, made in zip(distinct, pool.map(lambda r: _thumbnail_or_error(store, r, edge), distinct)):
             advance(1)
             if isinstance(made, ImageError):
                 failed[reference] = made.what
@@ -116,7 +116,7 @@ def thumbnail(store: ImageStore, reference: str, edge: int) -> bytes:
     return written.getvalue()
 
 
-def _made(store: ImageStore, reference: str, edge: int) -> str | ImageError:
+def _thumbnail_or_error(store: ImageStore, reference: str, edge: int) -> str | ImageError:
     try:
         return base64.b64encode(thumbnail(store, reference, edge)).decode("ascii")
     except ImageError as e:
@@ -129,7 +129,7 @@ def _edge(store: ImageStore, references: Sequence[str], budget: int) -> int:
     """
     sample = references[:: max(1, len(references) // _SAMPLED)][:_SAMPLED]
     for edge in EDGES:
-        sizes = [len(made) for made in (_made(store, r, edge) for r in sample) if isinstance(made, str)]
+        sizes = [len(made) for made in (_thumbnail_or_error(store, r, edge) for r in sample) if isinstance(made, str)]
         if not sizes or sum(sizes) / len(sizes) * len(references) <= budget:
             return edge
     return EDGES[-1]

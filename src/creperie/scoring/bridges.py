@@ -66,7 +66,7 @@ def export_lmms(bench: Benchmark, out: str | Path, *, force: bool = False) -> li
     import pyarrow.parquet as pq
 
     folder = Path(out).resolve()
-    name = f"creperie_{_plain(bench.name)}"
+    name = f"creperie_{_identifier(bench.name)}"
     picture = pa.field("image", pa.struct([("bytes", pa.binary()), ("path", pa.string())]))
     features = json.dumps({"info": {"features": {"image": {"_type": "Image"}}}})
     questions = _all_questions(bench)
@@ -101,7 +101,7 @@ def export_inspect(bench: Benchmark, out: str | Path, *, force: bool = False) ->
             (draft / names[image]).write_bytes(data)
         rows = [json.dumps({**q.row, "image": names[q.image]}, ensure_ascii=False) for q in questions]
         (draft / "samples.jsonl").write_text("\n".join(rows) + "\n", encoding="utf-8")
-        _fill(draft / "task.py", "inspect_task.txt", name=f"creperie_{_plain(bench.name)}", folder=folder)
+        _fill(draft / "task.py", "inspect_task.txt", name=f"creperie_{_identifier(bench.name)}", folder=folder)
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
@@ -119,6 +119,6 @@ def _fill(path: Path, template: str, **values: object) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-def _plain(name: str) -> str:
+def _identifier(name: str) -> str:
     words = "".join(c if c.isalnum() and c.isascii() else " " for c in name).split()
     return "_".join(words).lower() or "benchmark"

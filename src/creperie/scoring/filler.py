@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -30,6 +30,7 @@ from creperie.scoring.passes import (
     score_texts,
 )
 from creperie.scoring.plan import BenchmarkPart, ScoringPlan
+from creperie.scoring.segments import by_group
 from creperie.scoring.sheet import Fault, PairJob, Sheet
 from creperie.scoring.store import ResultStore
 
@@ -151,7 +152,7 @@ class Filler:
         if len(missing):
             jobs = [
                 PairJob(number, rows, [self.plan.texts[c] for c in caption[rows]])
-                for number, rows in _by_number(image[missing], missing)
+                for number, rows in ((n, missing[places]) for n, places in by_group(image[missing]))
             ]
             names = [key.tobytes().hex() for key in cells.keys] if kind == "pair" else []
             with self._driver() as driver, self._bar("pairs", sheet):
@@ -265,10 +266,3 @@ class StoredSheet(Sheet):
                 self._shelf.close()
         if self._kind in (work := self._filler.work):
             work[self._kind] = replace(work[self._kind], failed=len({f.row for f in self.faults}))
-
-
-def _by_number(numbers: np.ndarray, rows: np.ndarray) -> Iterable[tuple[int, np.ndarray]]:
-    """Yield each distinct number with the rows that have it; `numbers` must be sorted."""
-    starts = np.flatnonzero(np.diff(numbers, prepend=-1))
-    for start, part in zip(starts, np.split(rows, starts[1:]), strict=True):
-        yield int(numbers[start]), part

@@ -24,7 +24,7 @@ WINDOW = 32_768  #: captions that are tokenised and sorted by length together
 def encode_texts(driver: Driver, texts: Sequence[str], sheet: Sheet) -> None:
     """Fill a sheet with the vectors of captions; while the model encodes some of them, the next ones are tokenised."""
     if not isinstance(driver.model, StagedTexts):
-        _plain(driver, texts, sheet, driver.model.encode_texts)
+        _score_untokenised(driver, texts, sheet, driver.model.encode_texts)
         return
     starts = range(0, len(texts), WINDOW)
     ready = Ahead(driver.tokeniser, lambda start: driver.tokenise(texts[start : start + WINDOW]), starts, limit=2)
@@ -42,10 +42,12 @@ def encode_texts(driver: Driver, texts: Sequence[str], sheet: Sheet) -> None:
 
 def score_texts(driver: Driver, texts: Sequence[str], sheet: Sheet) -> None:
     """Fill a sheet with one number per caption. The model scores texts without images."""
-    _plain(driver, texts, sheet, driver.model.score_texts)
+    _score_untokenised(driver, texts, sheet, driver.model.score_texts)
 
 
-def _plain(driver: Driver, texts: Sequence[str], sheet: Sheet, forward: Callable[[Sequence[str]], np.ndarray]) -> None:
+def _score_untokenised(
+    driver: Driver, texts: Sequence[str], sheet: Sheet, forward: Callable[[Sequence[str]], np.ndarray]
+) -> None:
     """Fill a sheet by calling `forward` on batches of captions. This is for models that do not tokenise captions
     separately.
     """

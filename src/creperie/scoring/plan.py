@@ -47,7 +47,7 @@ class BenchmarkPart:
         """Two arrays with one entry per cell of the image-text score matrices: the index of the cell's image, and the
         index of its caption. The image's index is −1 if the item has no images.
         """
-        owner, within = _cells(self.layout.rows * self.layout.columns)
+        owner, within = _cells_of_items(self.layout.rows * self.layout.columns)
         row, column = np.divmod(within, self.layout.columns[owner])
         image = np.full(len(owner), -1, np.int64)
         seen = self.has_images[owner]
@@ -59,7 +59,7 @@ class BenchmarkPart:
         """Three arrays with one entry per cell of the text-text score matrices: the number of the item, and the indices
         of the two captions that the cell compares.
         """
-        owner, within = _cells(self.layout.columns**2)
+        owner, within = _cells_of_items(self.layout.columns**2)
         row, column = np.divmod(within, self.layout.columns[owner])
         start = self.caption_starts[owner]
         return owner, self.captions[start + row], self.captions[start + column]
@@ -157,10 +157,10 @@ def _references(bench: Benchmark) -> _References:
     return _References(starts, codes, unique)
 
 
-def image_contents(bench: Benchmark, progress: Progress = silent) -> np.ndarray:
+def image_contents(bench: Benchmark) -> np.ndarray:
     """Return the content keys (hashes) of a benchmark's images, item by item; zeros for images that cannot be read."""
     refs = _references(bench)
-    return digest_images(bench.images, refs.unique, ResultStore().memo("image"), progress).keys[refs.codes]
+    return digest_images(bench.images, refs.unique, ResultStore().memo("image"), silent).keys[refs.codes]
 
 
 def _unique(parts: Sequence[pa.Array]) -> tuple[list[np.ndarray], list[str]]:
@@ -221,7 +221,7 @@ def _merge_equal(keys: np.ndarray, apart: set[int]) -> tuple[np.ndarray, np.ndar
     return merged, np.array(first, np.int64)
 
 
-def _cells(widths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _cells_of_items(widths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return two arrays with one entry per cell: the number of its item, and its own number within the item. Item i has
     `widths[i]` cells.
     """

@@ -5,7 +5,6 @@ computed.
 from __future__ import annotations
 
 import platform
-import re
 import sys
 import time
 from collections.abc import Sequence
@@ -100,9 +99,7 @@ def versions() -> dict[str, str]:
     known = {"creperie": __version__, "python": platform.python_version(), "platform": sys.platform}
     for name in LIBRARIES:
         try:
-            own = metadata.distribution(name)
-            stated = re.search(r"^Version: *(\S+)", own.read_text("METADATA") or "", re.MULTILINE)
-            known[name] = stated[1] if stated else own.version  # `.version` parses the whole metadata, which is slower
+            known[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
     return known

@@ -173,7 +173,7 @@ class SegmentFolder:
             bad = {int(p) for p in used if not segments[places[p][0]].sound(places[p][1])}
             if not bad:
                 values = np.empty((len(question), width), np.uint8)
-                for p, rows in _by_group(place):
+                for p, rows in by_group(place):
                     segment = segments[places[p][0]]
                     values[rows] = segment.values(segment.blocks[places[p][1]])[row[rows]]
                 _mark_used(segments, {places[int(p)][0] for p in used})
@@ -332,7 +332,7 @@ def _match(
     return place[candidate], row[candidate], question
 
 
-def _by_group(group: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+def by_group(group: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
     """Yield each group number with the positions at which it occurs."""
     if not len(group):  # numpy would split an empty array into one empty part
         return

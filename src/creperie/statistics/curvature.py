@@ -115,27 +115,27 @@ def newton(
     for _ in range(3):
         x = _walk(f, x, step, lower, hessian)
         hessian = curvature(f, x, step)
-        here = _look(f, x, step, lower, hessian)
+        here = _optimum_at(f, x, step, lower, hessian)
         if here.scaled_gradient < TOLERANCE / 2:
             break
     return here
 
 
-def _look(f: Objective, x: np.ndarray, step: np.ndarray, lower: np.ndarray, hessian: np.ndarray) -> Optimum:
+def _optimum_at(f: Objective, x: np.ndarray, step: np.ndarray, lower: np.ndarray, hessian: np.ndarray) -> Optimum:
     gradient = slope(f, x, step)
     return Optimum(x, f(x), gradient, hessian, ~((x <= lower + step) & (gradient > 0)))
 
 
 def _walk(f: Objective, x: np.ndarray, step: np.ndarray, lower: np.ndarray, hessian: np.ndarray) -> np.ndarray:
     """Return the point reached by Newton steps. They end when the scaled gradient is tiny or no step helps."""
-    here = _look(f, x, step, lower, hessian)
+    here = _optimum_at(f, x, step, lower, hessian)
     for _ in range(ROUNDS):
         if here.scaled_gradient < TOLERANCE / 50:
             break
         moved, value = _descend(f, here, lower)
         if value > here.value - 1e-12 * max(1.0, abs(here.value)):
             break
-        there = _look(f, moved, step, lower, here.hessian)
+        there = _optimum_at(f, moved, step, lower, here.hessian)
         here = replace(there, hessian=_updated_hessian(here, there))
     return here.x
 

@@ -77,7 +77,7 @@ def half_truths(captions: Sequence[Sequence[str]], layout: Layout) -> np.ndarray
     return mask
 
 
-def half_truth_accuracy(run: Run, bench: Benchmark, settings: MetricSettings | None = None) -> list[Result]:
+def half_truth_accuracy(run: Run, bench: Benchmark) -> list[Result]:
     """Return the accuracy of a run on the half-truth items of its benchmark (see `half_truths`), by subset; empty if
     there are no such items.
 
@@ -88,7 +88,7 @@ def half_truth_accuracy(run: Run, bench: Benchmark, settings: MetricSettings | N
         raise UsageError("is not the benchmark that was scored", where=bench.name, hint=hint)
     some = np.flatnonzero(half_truths(_captions(bench_of(run, [bench])), run.layout))
     task = "itt" if "image_text" in run.inputs else "blind"
-    return Run(run.document, run.table.take(some), run.path).evaluate([task], settings) if len(some) else []
+    return Run(run.document, run.table.take(some), run.path).evaluate([task]) if len(some) else []
 
 
 def _extends(longer: Sequence[str], shorter: Sequence[str]) -> bool:

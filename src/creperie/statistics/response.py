@@ -139,7 +139,7 @@ def _step(
     The first half of a posterior is for the case that the item's label is right, the second half for the case that it
     is wrong.
     """
-    known = _known(points, theta)
+    known = _probability_known(points, theta)
     shares = [level.shares(known) for level in levels]
     log = log_prior + sum(v.right @ np.log(p).T + v.wrong @ np.log1p(-p).T for v, (p, _) in zip(levels, shares))
     posterior = np.exp(log - log.max(axis=1, keepdims=True))
@@ -153,7 +153,7 @@ def _step(
     return posterior, precision, theta + np.clip(slope / precision, -1, 1)
 
 
-def _known(points: np.ndarray, theta: np.ndarray) -> np.ndarray:
+def _probability_known(points: np.ndarray, theta: np.ndarray) -> np.ndarray:
     """Return the probability that each model knows the answer, at each point of the grid. A point is (log
     discrimination, difficulty).
     """
@@ -181,7 +181,7 @@ def _described(
     sound = posterior[:, :size] / np.maximum(posterior[:, :size].sum(axis=1, keepdims=True), 1e-300)
     difficulty, difficulty_se = _mean(sound, points[1])
     discrimination, discrimination_se = _mean(posterior, np.tile(np.exp(points[0]), 2))
-    known = _known(points, theta)
+    known = _probability_known(points, theta)
     expected = sum((posterior @ v.shares(known)[0]) * v.cells for v in levels)
     return ResponseFit(
         ability=theta,

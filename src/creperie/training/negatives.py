@@ -78,7 +78,7 @@ def training_data(
     run on `engine`; the foils are the same on any engine.
     """
     data = train_set(bench)
-    made = partial(_made, bench=bench, seed=negatives.seed, engine=engine or Local(), progress=progress)
+    made = partial(_foils_by_maker, bench=bench, seed=negatives.seed, engine=engine or Local(), progress=progress)
     foils = [_foils_of(name, data, made) for name in negatives.names]
     if negatives.refinement is not None and negatives.names:
         # Only the first foil of each name and caption is considered.
@@ -109,7 +109,7 @@ def _is_maker(name: str) -> bool:
     return name in MAKERS or name.partition(":")[0] in families
 
 
-def _made(name: str, *, bench: Benchmark, seed: int, engine: Engine, progress: Progress) -> Written:
+def _foils_by_maker(name: str, *, bench: Benchmark, seed: int, engine: Engine, progress: Progress) -> Written:
     """Return the foils that the maker `name` writes for the captions of a benchmark, by image and caption."""
     from creperie.making import MakerOptions, build_maker, captions_of, choose, proposed
 

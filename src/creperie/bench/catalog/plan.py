@@ -48,7 +48,7 @@ class DownloadPlan:
 
 def missing(files: Iterable[File], folder: Path) -> list[File]:
     """Return the files that are not in the folder."""
-    return [f for f in files if not _there(safe_path(folder, f.saved_as))]
+    return [f for f in files if not _is_downloaded(safe_path(folder, f.saved_as))]
 
 
 def check_room(folder: Path, needed: int, *, large_ok: bool) -> None:
@@ -82,5 +82,5 @@ def size_text(count: int) -> str:
     return f"{count} bytes"
 
 
-def _there(path: Path) -> bool:
+def _is_downloaded(path: Path) -> bool:
     return path.is_file() and path.stat().st_size > 0

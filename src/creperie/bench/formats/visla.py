@@ -53,7 +53,7 @@ _VALUES = {"generic": _generic_value, "spatial": _spatial_value}
 def _reader(kinds: tuple[str, ...]) -> Callable[[FormatSource], Benchmark]:
     def read(source: FormatSource) -> Benchmark:
         files = find_files(source.path, lambda name: name.lower().endswith("visla.tsv"), "VISLA file (*_VISLA.tsv)")
-        chosen = [(name, path, kind) for name, path in files for kind in [_kind(path)] if kind in kinds]
+        chosen = [(name, path, kind) for name, path in files for kind in [_file_kind(path)] if kind in kinds]
         parts = [PublishedFile(name, path, kind, "plain-tsv", _ITEMS[kind]) for name, path, kind in chosen]
         if not parts:
             what = f"this is not the {kinds[0]} file of VISLA"
@@ -63,7 +63,7 @@ def _reader(kinds: tuple[str, ...]) -> Callable[[FormatSource], Benchmark]:
     return read
 
 
-def _kind(path: Path) -> str:
+def _file_kind(path: Path) -> str:
     """Return "generic" or "spatial", depending on the header of the file."""
     header = next(read_lines(path), (1, ""))[1].split("\t")
     for kind, columns in (("generic", _GENERIC), ("spatial", _SPATIAL)):
@@ -76,13 +76,13 @@ def _kind(path: Path) -> str:
     )
 
 
-def _place(subset: str) -> Place:
+def _place_of_subset(subset: str) -> Place:
     kind = "spatial" if "spatial" in subset.lower() else "generic"
     return f"{kind.title() if subset == kind else subset}_VISLA.tsv", "plain-tsv", _VALUES[kind]
 
 
 FORMATS = (
-    described("visla", _reader(("generic", "spatial")), writer(_place)),
-    described("visla-generic", _reader(("generic",)), writer(_place)),
-    described("visla-spatial", _reader(("spatial",)), writer(_place)),
+    described("visla", _reader(("generic", "spatial")), writer(_place_of_subset)),
+    described("visla-generic", _reader(("generic",)), writer(_place_of_subset)),
+    described("visla-spatial", _reader(("spatial",)), writer(_place_of_subset)),
 )

@@ -39,10 +39,10 @@ class BatchFiles:
         self.queue, self.gathering, self.reserved = queue, False, 0.0
         name = hashlib.sha256(queue.endpoint.model.encode()).hexdigest()[:12]
         self.folder = queue.cache.folder / "batches" / name
-        self.known = {key for part in self._parts() for key in self._read(part)}
+        self.known = {key for part in self._request_files() for key in self._read(part)}
         self._part = self.folder / f"{uuid4().hex}.jsonl"
 
-    def _parts(self) -> list[Path]:
+    def _request_files(self) -> list[Path]:
         return sorted(self.folder.glob("*.jsonl"))
 
     def _read(self, part: Path) -> dict[str, Request]:
@@ -86,7 +86,7 @@ class BatchFiles:
             raise GatheredOnly
         failures: list[str] = []
         try:
-            while parts := self._parts():
+            while parts := self._request_files():
                 ids = [self._submitted(part) for part in parts]
                 batches = list(map(self.client.batches.retrieve, ids))
                 while any(batch.status not in ENDED for batch in batches):

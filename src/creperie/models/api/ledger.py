@@ -84,8 +84,7 @@ class SpendLedger:
             self.making = str(entry.get("making", self.making))
             if (key := entry.get("key")) is not None:
                 self._booked.add(str(key))
-            for name in COUNTS:
-                setattr(self, name, getattr(self, name) + int(entry.get(name, 0)))
+            self._add(entry)
         except (ValueError, TypeError, AttributeError, DataError):
             return
 
@@ -107,6 +106,9 @@ class SpendLedger:
                 return
             self._booked.add(entry["key"])
         self._write(entry)
+        self._add(entry)
+
+    def _add(self, entry: Mapping[str, Any]) -> None:
         for name in COUNTS:
             setattr(self, name, getattr(self, name) + int(entry.get(name, 0)))
 

@@ -31,9 +31,9 @@ class LlamaCpp:
     fingerprint: Fingerprint
 
     def generate(self, prompts: Sequence[Prompt]) -> list[str]:
-        return [self._answer(prompt) for prompt in prompts]
+        return [self._generate_one(prompt) for prompt in prompts]
 
-    def _answer(self, prompt: Prompt) -> str:
+    def _generate_one(self, prompt: Prompt) -> str:
         schema = {"type": "json_object", "schema": json.loads(prompt.schema)["schema"]} if prompt.schema else None
         try:
             answer = self.model.create_chat_completion(

@@ -197,10 +197,10 @@ def _prompt(record: Mapping[str, Any], where: str) -> PromptText:
             raise DataError(f"the text must contain {place} exactly once", where=where)
     if record["kind"] == "choice" and record["asks"] not in ASKS:
         raise unknown("value of `asks`", str(record["asks"]), ASKS, where=where)
-    return PromptText(**{name: _value(name, value, where) for name, value in record.items()})
+    return PromptText(**{name: _checked_value(name, value, where) for name, value in record.items()})
 
 
-def _value(name: str, value: Any, where: str) -> Any:
+def _checked_value(name: str, value: Any, where: str) -> Any:
     if name in ("answers", "yes", "no", "labels"):
         if not isinstance(value, list) or not all(isinstance(v, str) and v for v in value):
             raise DataError(f"{name!r} is not a list of texts", where=where, hint=f'write {name} = ["…", "…"]')

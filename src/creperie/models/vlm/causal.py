@@ -54,7 +54,7 @@ class CausalEngine:
         """Return the log-probability of each token of the answer, for each line (prompt and answer) of each image."""
         results: list[list[np.ndarray]] = [[np.zeros(0, np.float32)] * len(own) for own in lines]
         with exact_float32():
-            states = self._looked(seen) if self.family.whole else [None] * len(seen)
+            states = self._tower_states(seen) if self.family.whole else [None] * len(seen)
             jobs = [job for i, own in enumerate(lines) for job in self._jobs(i, seen[i], own, states[i])]
             for packed, batch in self._batches(jobs):
                 with nullcontext() if packed else self.eagerly():
@@ -83,7 +83,7 @@ class CausalEngine:
 
     # -- batches -------------------------------------------------------------------------------------------------
 
-    def _looked(self, seen: Sequence[Seen]) -> list[torch.Tensor]:
+    def _tower_states(self, seen: Sequence[Seen]) -> list[torch.Tensor]:
         """Run the vision tower once per image and return its outputs. It then need not run for every prompt."""
         import torch
 
@@ -193,12 +193,14 @@ class CausalEngine:
             more: list[np.ndarray] = [np.zeros(0, np.float32)] * len(own)
             if any(len(rows.ids[r]) for r in chunk):
                 owners = [rows.owners[r] for r in chunk]
-                logits = self._behind(prefix, owners, [rows.ids[r] for r in chunk], last=number == len(chunks) - 1)
+                logits = self._logits_of_rows(
+                    prefix, owners, [rows.ids[r] for r in chunk], last=number == len(chunks) - 1
+                )
                 more = read_chunk(logits, own, [at[rows.of[k]] for k in members])
             for k, rest, logs in zip(members, own, more, strict=True):
                 yield places[k], np.append(firsts[k : k + 1] if rest.start == 0 else firsts[:0], logs)
 
-    def _behind(self, prefix: Prefix, owners: list[int], ids: list[np.ndarray], *, last: bool) -> torch.Tensor:
+    def _logits_of_rows(self, prefix: Prefix, owners: list[int], ids: list[np.ndarray], *, last: bool) -> torch.Tensor:
         """Return the logits of rows of tokens. Each row continues one of the prefixes in the batch `prefix`.
 
         `ids[k]` are the tokens of row k, and `owners[k]` is the index of its prefix in the batch. With `last`, the
@@ -211,9 +213,9 @@ class CausalEngine:
         owner = torch.tensor(owners, device=device)
         own = prefix.cache if last else copy.deepcopy(prefix.cache)
         own.batch_select_indices(owner)
-        return self._rest(rows, own, prefix, owner)
+        return self._logits_after_cache(rows, own, prefix, owner)
 
-    def _rest(self, ids: torch.Tensor, cache: Any, prefix: Prefix, owner: torch.Tensor) -> torch.Tensor:
+    def _logits_after_cache(self, ids: torch.Tensor, cache: Any, prefix: Prefix, owner: torch.Tensor) -> torch.Tensor:
         """Return the logits of the tokens `ids`. They continue prefixes whose states are in `cache`. `owner` has the
         index of each row's prefix.
         """

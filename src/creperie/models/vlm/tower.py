@@ -21,7 +21,7 @@ def look(model: Any, pixels: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """
     import torch
 
-    place = _place(model)
+    place = _tower_location(model)
     assert place is not None, f"{type(model).__name__} has no vision tower at {PLACES}"
     tower = getattr(*place)
     states_of: list[torch.Tensor] = [torch.empty(0)] * len(pixels)
@@ -47,7 +47,7 @@ def having_seen(model: Any, states: torch.Tensor) -> Iterator[None]:
         def forward(self, *pixels: Any, **settings: Any) -> Any:
             return BaseModelOutputWithPooling(last_hidden_state=states)
 
-    place = _place(model)
+    place = _tower_location(model)
     assert place is not None
     tower = getattr(*place)
     setattr(*place, Memory())
@@ -64,7 +64,7 @@ def looking_once(model: Any, images: Sequence[int]) -> Iterator[None]:
     `images` is the image number of each row; all rows must have the same shape. If no tower is found in the model,
     every row is processed as usual.
     """
-    place, rows = _place(model), len(images)
+    place, rows = _tower_location(model), len(images)
     first = sorted(set(images))
     if place is None or len(first) == rows:
         yield
@@ -102,7 +102,7 @@ def _selected(value: Any, rows: int, chosen: Sequence[int]) -> Any:
     return value
 
 
-def _place(model: Any) -> tuple[Any, str] | None:
+def _tower_location(model: Any) -> tuple[Any, str] | None:
     """Return the module that contains the vision tower, and the tower's attribute name. Return None if there is no
     tower.
     """

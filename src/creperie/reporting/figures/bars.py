@@ -131,7 +131,7 @@ class Gain:
 
 
 @styled
-def gains_by_arm(arms: Mapping[str, Sequence[Gain]], *, title: str = "", mark: float | None = None) -> Figure:
+def gains_by_arm(arms: Mapping[str, Sequence[Gain]], *, mark: float | None = None) -> Figure:
     """Return a figure with one band per arm (type of training foils). In each band, every kind of foil has one dot per
     test, at the gain over training without foils. Each test has a row of its own. If `mark` is given, a dashed line is
     drawn at that gain.
@@ -158,7 +158,6 @@ def gains_by_arm(arms: Mapping[str, Sequence[Gain]], *, title: str = "", mark: f
     axes.grid(axis="x")
     axes.margins(x=0.12)
     axes.set_xlabel("points gained over the same training without foils")
-    axes.set_title(title)
     legend_below(figure, marks.items())
     return figure
 

@@ -42,9 +42,9 @@ def gap_histograms(gaps: Mapping[str, Mapping[str, np.ndarray]], *, title: str =
     panels = figure.subplots(1, len(gaps), squeeze=False)[0]
     marks: dict[str, Any] = {}
     for axes, (name, by) in zip(panels, gaps.items(), strict=True):
-        scale = max((float(np.abs(_known(v)).max(initial=0.0)) for v in by.values()), default=0.0) or 1.0
+        scale = max((float(np.abs(_finite(v)).max(initial=0.0)) for v in by.values()), default=0.0) or 1.0
         for k, (group, values) in enumerate(by.items()):
-            marks[group] = _shares(axes, _known(values), np.linspace(-scale, scale, bins + 1), k)
+            marks[group] = _shares(axes, _finite(values), np.linspace(-scale, scale, bins + 1), k)
         axes.axvline(0, color=INK, linewidth=0.9, linestyle="--")
         axes.set_title(name, fontsize=9)
         axes.set_xlabel("gap: true − false")
@@ -62,7 +62,7 @@ def margin_histograms(margins: Mapping[str, np.ndarray], *, title: str = "", bin
     figure = new_figure(6.2, 0.9 + 0.85 * len(margins))
     panels = figure.subplots(len(margins), 1, squeeze=False)[:, 0]
     for axes, (name, values) in zip(panels, margins.items(), strict=True):
-        _margins(axes, name, _known(values), bins)
+        _margins(axes, name, _finite(values), bins)
     panels[-1].set_xlabel("margin: the least true minus the greatest false score")
     heading(figure, title)
     return figure
@@ -137,7 +137,7 @@ def bias_distributions(scores: Mapping[str, np.ndarray], *, title: str = "", bin
     figure, axes = new_axes(6.2, 0.8 + 0.62 * len(scores))
     edges = np.linspace(-1, 1, bins + 1)
     for k, values in enumerate(scores.values()):
-        known = _known(values)
+        known = _finite(values)
         counts, _ = np.histogram(known, edges)
         tall = 0.82 * counts / max(1, counts.max())
         base = len(scores) - 1 - k
@@ -155,7 +155,7 @@ def bias_distributions(scores: Mapping[str, np.ndarray], *, title: str = "", bin
     return figure
 
 
-def _known(values: Sequence[float] | np.ndarray) -> np.ndarray:
+def _finite(values: Sequence[float] | np.ndarray) -> np.ndarray:
     numbers = np.asarray(values, dtype=np.float64)
     return numbers[np.isfinite(numbers)]
 
