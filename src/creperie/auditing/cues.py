@@ -132,9 +132,9 @@ def strongest_cue(
 
 
 def cues_to_list(cues: Sequence[Cue], threshold: float, tests: int, most: int = 12, level: float = 0.05) -> list[Cue]:
-    """Return at most `most` of the cues in `cues`, to be listed in a table: those whose accuracy differs significantly
-    from chance. If it is above the threshold, the p-value is first multiplied by `tests`, the number of tests in the
-    audit.
+    """Return at most `most` of the cues, to be listed in a table: those whose accuracy differs significantly from
+    chance. For cues with an accuracy above the threshold, the p-value is first multiplied by `tests`, the number of
+    tests in the audit.
     """
     sure = [cue for cue in cues if cue.p * (tests if cue.accuracy > threshold else 1) < level]
     return _without_overlaps(sorted(sure, key=lambda c: (-abs(c.z), c.kind, c.text)), most)

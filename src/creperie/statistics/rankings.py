@@ -1,5 +1,5 @@
-"""How much a ranking of models depends on choices in the analysis: the tie rule, the task, the weights of subsets, the
-items left out, and wrong labels.
+"""How much a ranking of models depends on wrong labels and on choices in the analysis: the tie rule, the task, the
+weights of subsets, and the items left out.
 """
 
 from __future__ import annotations
