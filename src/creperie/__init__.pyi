@@ -1547,8 +1547,8 @@ class Audit(_Framed):
 
     def __repr__(self) -> str: ...
     def frame(self) -> Any:
-        """Return an Arrow table with one row per subset and attacker. Rows with a `view` are about fewer captions or
-        none: attackers saw only one of several true captions of each item, or only the images."""
+        """Return an Arrow table with one row per subset and attacker. In rows with a `view`, attackers saw only a
+        part of the data: one of several true captions of each item, or the images without captions."""
 
 # from creperie.auditing.options import AuditOptions as AuditOptions
 @dataclass(frozen=True)

@@ -1,11 +1,12 @@
-"""Words and style marks as attackers: does the presence of this one cue tell the true caption from the false one?
+"""Words and style marks as attackers: how well does one word or style mark, by itself, tell true captions from false
+ones?
 
 A cue decides a pair if exactly one caption of the pair contains it; other pairs are ties. Which cues are tested depends
 on how often they occur, never on which caption contains them.
 
-A frequent cue decides so many pairs that its accuracy could exceed the threshold. It is measured like any attacker
-(under `cues`, or under `surface` for style marks), and its p-value is multiplied by the number of such cues. Rarer cues
-are listed if they differ significantly from chance after correction for all cues.
+A cue is frequent if it decides so many pairs that its accuracy could exceed the threshold. It is then measured like any
+attacker (under `cues`, or under `surface` for style marks), and its p-value is multiplied by the number of frequent
+cues. Rarer cues are listed if they differ significantly from chance after correction for all cues.
 """
 
 from __future__ import annotations
@@ -97,12 +98,12 @@ class StrongestCue:
 def strongest_cue(
     attacker: Attacker, answers: AttackerMargins, threshold: float, seed: int = 0, progress: Progress = silent
 ) -> StrongestCue:
-    """Return the strongest of the cues that an attacker tries. If the attacker does not try cues, return its own
-    answers.
+    """Return the strongest cue of an attacker that tests several cues one by one. For any other attacker, return its
+    own answers.
 
-    If some cues above the threshold are significant beyond doubt (`SURE`), the most accurate of these is the strongest.
-    Otherwise it is the most significant cue above the threshold. If no cue is above the threshold, it is the most
-    accurate one.
+    If any cue with an accuracy above the threshold has a corrected p-value below `SURE`, the most accurate such cue is
+    the strongest. Otherwise it is the most significant cue with an accuracy above the threshold. If there is no such
+    cue, it is the most accurate one.
     """
     names: Sequence[str] = getattr(attacker, "marks", ())
     every = isinstance(attacker, CueAttacker)

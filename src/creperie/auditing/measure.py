@@ -221,9 +221,9 @@ def against_chance(wins: np.ndarray, clusters: np.ndarray, *, spread: float = 1.
 
 
 def smallest_detectable(n: int, tests: int, threshold: float = 0.5, level: float = 0.05, power: float = 0.8) -> float:
-    """Return the true accuracy of the smallest leak that an audit of n items finds with probability `power`. A leak is
-    found if its measured accuracy is above the threshold and differs significantly from chance after correction for
-    `tests` tests.
+    """Return the accuracy of the smallest leak that an audit of n items finds with probability `power`. The audit finds
+    a leak if the measured accuracy is above the threshold and, after correction for `tests` tests, differs
+    significantly from chance.
 
     >>> round(smallest_detectable(245, 50), 3), round(smallest_detectable(200_000, 50, 0.55), 3)
     (0.632, 0.551)

@@ -355,8 +355,8 @@ class Attack:
         )
 
     def _sampled(self, attackable: np.ndarray) -> tuple[tuple[int, tuple[str, ...]], ...]:
-        """Return tuples (number of items, names of the slow attackers that were run on that many items). Attackers that
-        were run on all items are left out.
+        """Return, for each size of sample, the number of items and the names of the slow attackers that were run on it.
+        Attackers that were run on all items are left out.
         """
         by_count: dict[int, list[str]] = {}
         for name in (a.name for a in self.slow if self.sample):

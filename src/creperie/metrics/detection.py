@@ -11,8 +11,8 @@ from creperie.metrics.intervals import Confidence, over, pulled_confidence
 
 
 def balanced(sums: np.ndarray) -> np.ndarray:
-    """Return (p_c + p_f) / 2, where p_c is the fraction of captions that are judged right and p_f the same fraction of
-    foils. `sums` holds (right captions, right foils, captions, foils).
+    """Return the mean of two fractions: the captions that are judged right, and the foils that are judged right. `sums`
+    holds (right captions, right foils, captions, foils).
     """
     return (over(sums[..., 0], sums[..., 2]) + over(sums[..., 1], sums[..., 3])) / 2
 

@@ -148,8 +148,8 @@ def share_confidence(right: np.ndarray, n: np.ndarray, clusters: np.ndarray | No
 
 
 def _as_share(share: float, answers: np.ndarray, clusters: np.ndarray, spread: float, what: str) -> Confidence:
-    """Return the proportion `share` with its interval. `answers` holds (right, n) of each item. The variance is
-    `spread` times the binomial one, and `what` names the method by which `spread` was found.
+    """Return the proportion `share` with its interval. `answers` holds (right, n) of each item. `spread` is the
+    variance divided by that of a binomial proportion, and `what` names the method that estimated it.
     """
     # If `what` is "jackknife" and a few clusters contribute most of the variance, the degrees of freedom are reduced.
     sums = cluster_sums(answers, clusters)

@@ -184,8 +184,8 @@ def with_false_foils(items: Sequence[Item]) -> list[Item]:
 
 
 def _of_scene(item: Item) -> dict[int, bool | None] | None:
-    """Return, by index, whether each foil of an item is certainly false of the item's drawn scene. Return None if the
-    item's image is not a drawn scene.
+    """Return, by index, whether each foil of an item is certainly false of the scene in its image. Return None if the
+    image is not a drawn scene.
 
     A foil that is not a sentence of the built-in world counts as false if it only jumbles the words of another caption.
     Otherwise its value is None (unknown).
