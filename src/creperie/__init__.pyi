@@ -1547,8 +1547,8 @@ class Audit(_Framed):
 
     def __repr__(self) -> str: ...
     def frame(self) -> Any:
-        """Return an Arrow table with one row per subset and attacker. Rows with a `view` are about fewer captions or
-        none: attackers saw only one of several true captions of each item, or only the images."""
+        """Return an Arrow table with one row per subset and attacker. In rows with a `view`, attackers saw only a
+        part of the data: one of several true captions of each item, or the images without captions."""
 
 # from creperie.auditing.options import AuditOptions as AuditOptions
 @dataclass(frozen=True)
@@ -2010,11 +2010,13 @@ class RefinePlan:
 
     @property
     def by_gaps(self) -> bool:
-        """True if the choice of items depends only on the attackers' gaps, and captions are not changed."""
+        """True if the choice of items depends only on the attackers' gaps (how much each attacker prefers an item's
+        true captions), and captions are not changed."""
 
     @property
     def fineness(self) -> int:
-        """The number of bins per sign; 0 if the method uses no bins."""
+        """The number of bins into which a method sorts positive gaps, and also negative ones; 0 if the method uses
+        no bins."""
 
     def settings(self, seed: int) -> _ChoiceSettings:
         """Return those settings of the plan that a method may use."""
@@ -2031,9 +2033,9 @@ class RefinePlan:
         selected against and those held out."""
 
     def audit_models(self, models: AttackerModels) -> AttackerModels:
-        """Return the models for the final audit. These are all of `models`, unless the user named the attackers to
-        select against. In that case, only models that the user named, or that these attackers or held-out
-        ones need, are included."""
+        """Return the models for the final audit. By default these are all of `models`. If the user named the
+        attackers to select against, they are the models that the user named, and those that these attackers
+        or the held-out ones need."""
 
 # from creperie.refining.refinement import Refined as Refined
 @dataclass(frozen=True)

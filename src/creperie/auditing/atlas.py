@@ -69,8 +69,8 @@ def _subset_table(audit: Document) -> Sheet:
 def _html_cells(
     row: Sequence[str], families: Sequence[str], mine: Mapping[str, Document], audit: Document
 ) -> list[Any]:
-    """Return a row of the HTML table. `row` is the same row of the Markdown table; the results in it are replaced by
-    coloured cells. `mine` holds the result of the strongest attacker of each family.
+    """Return the cells of a row of the HTML table. They are the cells of `row` in the Markdown table, with results
+    replaced by coloured cells. `mine` holds the result of the strongest attacker of each family.
     """
     n = max(int(one["n"]) for one in mine.values())
     figures: list[Any] = []

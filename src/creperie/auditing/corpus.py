@@ -1,6 +1,6 @@
-"""Attackers that know a corpus: captions of other images tell them which caption of a pair is more likely.
+"""Attackers that know a corpus: captions of other images tell them which of two captions is more likely.
 
-- `ngram-3`, `ngram-4`, `ngram-5`: language models of these orders with interpolated Kneser–Ney smoothing;
+- `ngram-3`, `ngram-4`, `ngram-5`: n-gram language models (n = 3, 4, 5) with interpolated Kneser–Ney smoothing;
 - `cooccurrence`: how much more often the content words of a caption occur together than by chance;
 - `neural-lm` (neural.py): a small recurrent network, run only on request.
 
@@ -109,8 +109,8 @@ class Corpus(MarginSource):
 
 
 class _NgramCounts:
-    """The n-grams of the captions, as numbers, for every order. The probabilities of Kneser–Ney models are computed
-    from their counts.
+    """The n-grams of the captions, encoded as integers, from n = 1 to the largest n. The probabilities of Kneser–Ney
+    models are computed from their counts.
     """
 
     def __init__(self, texts: Sequence[str]) -> None:
@@ -136,8 +136,8 @@ class _NgramCounts:
             self.code.append(code.reshape(-1))
 
     def scores(self, train: np.ndarray, test: np.ndarray) -> list[np.ndarray]:
-        """Return, for each order, the mean log-probability per word of each `test` caption under a model of the `train`
-        captions.
+        """Return one array per n-gram model (n = 3, 4, 5), trained on the `train` captions. It holds the mean
+        log-probability per word of each `test` caption.
         """
         learned = np.zeros(len(self.lengths), dtype=bool)
         learned[train] = True
@@ -154,8 +154,8 @@ class _NgramCounts:
         return means
 
     def _smoothed(self, n: int, counts: np.ndarray, asked: np.ndarray, lower: np.ndarray) -> np.ndarray:
-        """Return the probabilities of the words at the positions `asked` for the order n. They are discounted `counts`,
-        interpolated with the probabilities of the next lower order (`lower`).
+        """Return the probabilities of the words at the positions `asked` under a smoothed n-gram model. They are
+        computed from discounted `counts`, and interpolated with the probabilities of the model for n − 1 (`lower`).
         """
         context, grams = self.context[n], self.code[n][asked]
         size = int(self.code[n - 1].max()) + 1

@@ -1,11 +1,12 @@
-"""Words and style marks as attackers: does the presence of this one cue tell the true caption from the false one?
+"""Words and style marks as attackers: how well does one word or style mark, by itself, tell true captions from false
+ones?
 
 A cue decides a pair if exactly one caption of the pair contains it; other pairs are ties. Which cues are tested depends
 on how often they occur, never on which caption contains them.
 
-A frequent cue decides so many pairs that its accuracy could exceed the threshold. It is measured like any attacker
-(under `cues`, or under `surface` for style marks), and its p-value is multiplied by the number of such cues. Rarer cues
-are listed if they differ significantly from chance after correction for all cues.
+A cue is frequent if it decides so many pairs that its accuracy could exceed the threshold. It is then measured like any
+attacker (under `cues`, or under `surface` for style marks), and its p-value is multiplied by the number of frequent
+cues. Rarer cues are listed if they differ significantly from chance after correction for all cues.
 """
 
 from __future__ import annotations
@@ -97,12 +98,12 @@ class StrongestCue:
 def strongest_cue(
     attacker: Attacker, answers: AttackerMargins, threshold: float, seed: int = 0, progress: Progress = silent
 ) -> StrongestCue:
-    """Return the strongest of the cues that an attacker tries. If the attacker does not try cues, return its own
-    answers.
+    """Return the strongest cue of an attacker that tests several cues one by one. For any other attacker, return its
+    own answers.
 
-    If some cues above the threshold are significant beyond doubt (`SURE`), the most accurate of these is the strongest.
-    Otherwise it is the most significant cue above the threshold. If no cue is above the threshold, it is the most
-    accurate one.
+    If any cue with an accuracy above the threshold has a corrected p-value below `SURE`, the most accurate such cue is
+    the strongest. Otherwise it is the most significant cue with an accuracy above the threshold. If there is no such
+    cue, it is the most accurate one.
     """
     names: Sequence[str] = getattr(attacker, "marks", ())
     every = isinstance(attacker, CueAttacker)
@@ -132,9 +133,9 @@ def strongest_cue(
 
 
 def cues_to_list(cues: Sequence[Cue], threshold: float, tests: int, most: int = 12, level: float = 0.05) -> list[Cue]:
-    """Return at most `most` of the cues in `cues`, to be listed in a table: those whose accuracy differs significantly
-    from chance. If it is above the threshold, the p-value is first multiplied by `tests`, the number of tests in the
-    audit.
+    """Return at most `most` of the cues, to be listed in a table: those whose accuracy differs significantly from
+    chance. For cues with an accuracy above the threshold, the p-value is first multiplied by `tests`, the number of
+    tests in the audit.
     """
     sure = [cue for cue in cues if cue.p * (tests if cue.accuracy > threshold else 1) < level]
     return _without_overlaps(sorted(sure, key=lambda c: (-abs(c.z), c.kind, c.text)), most)

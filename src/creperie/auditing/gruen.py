@@ -1,5 +1,5 @@
-"""Models that score captions. Vera scores plausibility. GRUEN uses a language model (`lm:` URI) and a classifier of
-acceptability that was trained on CoLA (`hf:` URI).
+"""Two scores of single captions, computed by pretrained models. Vera scores plausibility. GRUEN scores the quality of
+the text, with a language model (`lm:` URI) and a classifier of acceptability that was trained on CoLA (`hf:` URI).
 
 Vera is a T5 encoder whose head is stored in its embedding table: the weight is row 32099 of the shared embeddings, the
 bias is element 0 of row 32098, and the temperature is element 0 of row 32097. The score is sigmoid((w · h + b) / t),

@@ -276,9 +276,9 @@ def pairs_of_line(items: np.ndarray, codes: np.ndarray, line: np.ndarray, positi
     """Return an array with three rows: the item, the true caption and the false caption of every pair that `line`
     defines.
 
-    `line` is one row of the match matrix that all `items` have, and `codes` holds the captions of each item. `line` may
+    `line` is a row of the match matrix that all `items` have, and `codes` holds the captions of each item. `line` may
     also be a column of the matrix; `codes` then holds images. With `positive`, only the true caption with this index is
-    used. If every true caption has its own foil, that caption is paired only with its foil.
+    used. If every true caption has its own foil, a true caption is paired only with its own foil.
     """
     true, false = np.flatnonzero(line), np.flatnonzero(~line)
     if positive is not None:
@@ -332,8 +332,7 @@ def distinct(texts: pa.Array) -> tuple[pa.Array, np.ndarray]:
 
 
 def _joined_by_text(images: np.ndarray, item: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return a cluster number per item. Two clusters are joined if some pair of captions, in either order, occurs in
-    both.
+    """Return a cluster number per item, after joining clusters that share a pair of captions, in either order.
 
     `images` holds the number of each item's cluster by shared images; `item`, `left` and `right` give the item and the
     two captions of each pair. Clusters are not joined if the result would exceed a tenth of the items.

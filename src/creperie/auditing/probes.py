@@ -1,5 +1,5 @@
-"""Three probes of what a model uses, from the SADE paper: the order of words, the content rather than fluency, and the
-image.
+"""Three probes from the SADE paper. They show whether a model uses the order of words, whether it prefers content to
+fluency, and whether it uses the image.
 
 *order* scores every caption and four shuffles of it. *cases* compares a caption with shuffles of itself, a caption with
 fluent captions of other images, and the bare content words of a caption with the same fluent captions. *images*

@@ -105,8 +105,8 @@ class Audit(Framed):
         return html_table(repr(self), ("subset", "attacker", "n", "right, %", "low", "high"), rows)
 
     def frame(self) -> pa.Table:
-        """Return an Arrow table with one row per subset and attacker. Rows with a `view` are about fewer captions or
-        none: attackers saw only one of several true captions of each item, or only the images.
+        """Return an Arrow table with one row per subset and attacker. In rows with a `view`, attackers saw only a part
+        of the data: one of several true captions of each item, or the images without captions.
         """
         rows = [asdict(replace(row, cues=())) for row in (*self.rows, *self.views)]
         for row in rows:

@@ -238,12 +238,11 @@ class Attack:
         return replace(self, sample=sample), ordered, answers | slowly
 
     def on_views(self, bench: Benchmark, pairs: Pairs) -> list[AuditRow]:
-        """Run the attackers on each view of items with several true captions, and return the rows. Without such items,
+        """Run the attackers on each true caption separately, if items have several, and return the rows. Otherwise
         there are no rows.
 
-        A view compares one true caption of each item with the false captions: P1-N takes the first true caption, P2-N
-        the second, and so on. If every true caption has its own foil, it is compared only with that foil (P1-N1, P2-N2
-        …).
+        The view P1-N compares the first true caption of each item with the false captions, P2-N the second, and so on.
+        If every true caption has its own foil, it is compared only with that foil (P1-N1, P2-N2 …).
         """
         rows: list[AuditRow] = []
         own = own_foils(bench)
@@ -358,8 +357,8 @@ class Attack:
         )
 
     def _sampled(self, attackable: np.ndarray) -> tuple[tuple[int, tuple[str, ...]], ...]:
-        """Return tuples (number of items, names of the slow attackers that were run on that many items). Attackers that
-        were run on all items are left out.
+        """Return, for each size of sample, the number of items and the names of the slow attackers that were run on it.
+        Attackers that were run on all items are left out.
         """
         by_count: dict[int, list[str]] = {}
         for name in (a.name for a in self.slow if self.sample):

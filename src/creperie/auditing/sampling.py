@@ -1,12 +1,13 @@
 """Running slow attackers on a sample of the items that is as large as the verdict needs.
 
 The sample of each subset grows in steps. Whole clusters are added in a random order that the seed fixes, so each sample
-contains the previous one. If a quick attacker leaks on a subset, the subset is already decided, and slow attackers get
-one small sample of it.
+contains the previous one. If a quick attacker has found a leak in a subset, the subset is already decided, and slow
+attackers get one small sample of it.
 
-In any other subset they are tested after 100 and after 500 items. The sample stops growing if there certainly is a leak
-or certainly none. Otherwise it grows up to the limit of each attacker (`sampled` in attackers.toml). The probability of
-error is divided among these tests: each early one gets a small part of it, the last one the rest.
+In any other subset they are tested after 100 and after 500 items. The sample stops growing once it is certain that
+there is a leak, or that there is none. Otherwise it grows up to the limit of each attacker (`sampled` in
+attackers.toml). The probability of error is divided among these tests: each early one gets a small part of it, the last
+one the rest.
 """
 
 from __future__ import annotations

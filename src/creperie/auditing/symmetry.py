@@ -144,7 +144,8 @@ def _balance(asks: Sequence[np.ndarray]) -> tuple[SideBalance, np.ndarray]:
     """Return the balance of captions or of images, and the indices of the unbalanced items. An item is unbalanced if
     one of its pairs (a, b) occurs more or less often than (b, a).
 
-    Each array in `asks` has three rows: the item, the true one and the false one of every pair.
+    Each array in `asks` has three rows, which hold every pair's item, true caption (or image) and false caption (or
+    image).
     """
     item, true, false = np.concatenate([np.zeros((3, 0), np.int64), *asks], axis=1)
     low, high = np.minimum(true, false), np.maximum(true, false)

@@ -403,8 +403,8 @@ def _strongest_of_all(rows: Sequence[AuditRow]) -> AuditRow | None:
 
 
 def _upper(row: AuditRow) -> float:
-    """Return the upper limit of the interval of an attacker's accuracy, or of the accuracy of its reversed answers if
-    that is higher. Return 1 if there is no interval.
+    """Return the upper limit of the interval of an attacker's accuracy. If the upper limit for its reversed answers is
+    higher, return that instead. Return 1 if there is no interval.
     """
     m = row.measure
     return 1.0 if math.isnan(m.accuracy + m.low + m.high) else max(m.high, 1 - m.low)
@@ -416,8 +416,8 @@ def _either_way(row: AuditRow) -> float:
 
 
 def _is_above(row: AuditRow, threshold: float) -> bool:
-    """Return True if more items could hardly rule out a leak. The accuracy of the attacker, or of its reversed answers,
-    is then at least the threshold minus half a percentage point.
+    """Return True if the accuracy of the attacker, or of its reversed answers, is at least the threshold minus half a
+    percentage point. More items could then hardly rule out a leak.
     """
     return _either_way(row) >= threshold - 0.005
 

@@ -23,8 +23,8 @@ class Contest:
 
 
 def chance_of(contests: Sequence[Contest]) -> float:
-    """Return the probability that random scores (independent and continuous) win all contests. The probability is NaN
-    if a cell must both win and lose, or if it would take too long to compute.
+    """Return the probability that random scores (independent and continuous) win all contests. It is NaN if a score is
+    a winner in one contest and a loser in another, or if the computation would take too long.
 
     >>> cells = np.array
     >>> chance_of([Contest(cells([0, 1]), cells([2]))])  # both positives above the negative
@@ -44,7 +44,7 @@ def chance_of(contests: Sequence[Contest]) -> float:
 
 
 def _connected(above: dict[int, set[int]]) -> list[dict[int, set[int]]]:
-    """Return the mapping from losers to their winners (`above`), split into parts that have no cell in common."""
+    """Return the mapping from losers to their winners (`above`), split into parts that have no score in common."""
     parts: list[tuple[set[int], dict[int, set[int]]]] = []
     for loser, winners in above.items():
         cells, members = {loser} | winners, {loser: winners}
@@ -60,8 +60,9 @@ def _connected(above: dict[int, set[int]]) -> list[dict[int, set[int]]]:
 
 
 def _agreeing(above: dict[int, set[int]]) -> float:
-    """Return the fraction of rankings of all cells in which every loser is below its winners; `above` maps each loser
-    to its winners. The fraction is NaN if a cell is both a winner and a loser, or if there are too many cells to count.
+    """Return the fraction of rankings of all scores in which every loser is below its winners; `above` maps each loser
+    to its winners. The fraction is NaN if a score is both a winner and a loser, or if there are too many scores to
+    count.
     """
     winners = set().union(*above.values())
     if winners & above.keys():

@@ -11,15 +11,15 @@ from creperie.metrics.intervals import Confidence, over, pulled_confidence
 
 
 def balanced(sums: np.ndarray) -> np.ndarray:
-    """Return (p_c + p_f) / 2, where p_c is the fraction of captions that are judged right and p_f the same fraction of
-    foils. `sums` holds (right captions, right foils, captions, foils).
+    """Return the mean of two fractions: the captions that are judged right, and the foils that are judged right. `sums`
+    holds (right captions, right foils, captions, foils).
     """
     return (over(sums[..., 0], sums[..., 2]) + over(sums[..., 1], sums[..., 3])) / 2
 
 
 def lower(sums: np.ndarray) -> np.ndarray:
-    """Return the smaller of p_c and p_f. p_c is the fraction of captions that are judged right, and p_f the same
-    fraction of foils. `sums` is as in `balanced`.
+    """Return the smaller of two fractions: the captions that are judged right, and the foils that are judged right.
+    `sums` is as in `balanced`.
     """
     return np.minimum(over(sums[..., 0], sums[..., 2]), over(sums[..., 1], sums[..., 3]))
 
@@ -56,9 +56,10 @@ def coin_f1(sums: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Area:
-    """The area under the ROC curve. `pairs` counts all pairs of a true and a false cell (image–caption pair). The true
-    cell has the higher score in `won` of them, and an equal score in `tied`. `pull` is the influence of each cell on
-    the area.
+    """The area under the ROC curve, which compares the scores of true and false image–caption pairs (cells).
+
+    `pairs` is the number of comparisons of a true cell with a false one. The true cell has the higher score in `won` of
+    them, and an equal score in `tied`. `pull` is the influence of each cell on the area.
     """
 
     value: float
@@ -69,8 +70,8 @@ class Area:
 
 
 def auroc(values: np.ndarray, truth: np.ndarray) -> Area:
-    """Return the area under the ROC curve: how often a true cell (image–caption pair) has a higher score than a false
-    one. A tie counts one half. The area is NaN if all cells are true or all are false.
+    """Return the area under the ROC curve: how often a true image–caption pair has a higher score than a false one. A
+    tie counts one half. The area is NaN if all image–caption pairs are true or all are false.
 
     >>> auroc(np.array([0.9, 0.4, 0.4, 0.1]), np.array([True, True, False, False])).value
     0.875

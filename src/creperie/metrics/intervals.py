@@ -7,16 +7,16 @@ interval narrower.
 *F1* is computed from two proportions: the captions and the foils that are judged right. Their intervals are combined
 (MOVER).
 
-*Other statistics* between two bounds, such as AUROC or a mean rank, are scaled to [0, 1] and treated as proportions.
-The influence of an item or cluster on the statistic (jackknife) takes the place of its right answers.
+*Other statistics* between two bounds, such as AUROC or a mean rank, are scaled to [0, 1] and get the interval of a
+proportion. Their variance is estimated from the influence of each item or cluster (jackknife).
 
 *The difference* between two models has Tango's score interval if items are independent. If items share images, two
 proportions are combined: how many items the models differ on, and how many of these the first model wins.
 
 *Means over subsets* combine the intervals of the subsets (MOVER, Zou and Donner 2008). The combination allows for
-clusters with items in several subsets. The variance of a tiny subset cannot be estimated; a score interval then assumes
-the variance of right and wrong answers. There is no interval if there are fewer than three images, or if one image has
-most of the weight.
+clusters with items in several subsets. If a subset is too small to estimate its variance, a score interval is used
+instead, with the variance of answers that are either right or wrong. There is no interval if there are fewer than three
+images, or if one image has most of the weight.
 
 *A p-value* is one minus the confidence level at which the interval just touches the tested value, so interval and
 p-value always agree.
@@ -148,8 +148,8 @@ def share_confidence(right: np.ndarray, n: np.ndarray, clusters: np.ndarray | No
 
 
 def _as_share(share: float, answers: np.ndarray, clusters: np.ndarray, spread: float, what: str) -> Confidence:
-    """Return the proportion `share` with its interval. `answers` holds (right, n) of each item. The variance is
-    `spread` times the binomial one, and `what` names the method by which `spread` was found.
+    """Return the proportion `share` with its interval. `answers` holds (right, n) of each item. `spread` is the
+    variance divided by that of a binomial proportion, and `what` names the method that estimated it.
     """
     # If `what` is "jackknife" and a few clusters contribute most of the variance, the degrees of freedom are reduced.
     sums = cluster_sums(answers, clusters)

@@ -188,8 +188,8 @@ def _shares(
 
 
 def _captions(chosen: Task, layout: Layout, scores: np.ndarray, how: MetricSettings) -> Sums:
-    """Return the contributions of the items to a task that counts captions. They have one part for all captions, or one
-    part for captions and one for foils.
+    """Return the contributions of the items to a task that counts captions, either all of them together, or captions
+    and foils separately.
     """
     rule = chosen.rule
     assert isinstance(rule, CountRule)

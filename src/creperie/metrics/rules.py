@@ -50,8 +50,8 @@ def both_ways(match: np.ndarray) -> list[Contest]:
 
 
 def between_captions(match: np.ndarray) -> list[Contest]:
-    """Return one contest per true caption. The image's other true captions must be more similar to it than the false
-    ones.
+    """Return one contest per true caption of an image: the other true captions must be more similar to it than the
+    false captions are.
     """
     # The scores are captions × captions. They are read from the upper triangle only, so s(a, b) and s(b, a) are always
     # the same number.
@@ -88,7 +88,8 @@ class NthPositive:
 @dataclass(frozen=True)
 class NthCandidate:
     """Contests between the n-th true caption (from 0) of an item and its false captions. There is one contest for each
-    other true caption, to which both are compared. Only items with one image have such contests.
+    of the item's other true captions: the n-th true caption must be more similar to it than the false ones are. Only
+    items with one image have such contests.
     """
 
     n: int
@@ -224,8 +225,8 @@ class Within:
 
 @dataclass(frozen=True)
 class Mixed:
-    """The rule of the task "brittle": an item is a hit if exactly one of its two true captions outranks the false one.
-    A low value is good.
+    """The rule of the task "brittle". An item is a hit if one of its two true captions outranks the false one and the
+    other does not. A low value is good.
     """
 
     def applies(self, match: np.ndarray) -> bool:

@@ -65,7 +65,9 @@ class CaptionRule:
 
     @property
     def described(self) -> dict[str, Any]:
-        """The changes that are set, except `prefix`, as part of the fingerprint."""
+        """The settings of this rule as part of the model's fingerprint. Settings that have no effect, and `prefix`, are
+        left out.
+        """
         return {name: value for name, value in asdict(self).items() if value and name != "prefix"}
 
 

@@ -82,8 +82,8 @@ def _claims(stage: Path, recipe: str) -> Iterator[Claim]:
 
 
 def _orders(says: str, stage: Path) -> Iterator[Claim]:
-    """Yield one claim per language model: that it prefers the true caption to shuffled captions. The claim is tested on
-    the hardest kind of shuffling: the one whose shuffled captions win most often.
+    """Yield one claim per language model: it prefers the true caption to shuffled captions. The claim is tested on the
+    kind of shuffling that most often deceives the model.
     """
     spreads = read_json(stage / ORDER)["spreads"] if (stage / ORDER).is_file() else ()
     for model in dict.fromkeys(row["model"] for row in spreads):
@@ -121,9 +121,9 @@ def _refinements(stage: Path) -> Iterator[Claim]:
 
 
 def _gains(stage: Path) -> Iterator[Claim]:
-    """Yield one claim per type of training foils (SugarCrepe, Table 5): training on this type gains more accuracy on
-    rule-made test foils of the same type than on SugarCrepe's foils. A gain is the increase over training without
-    foils.
+    """Yield one claim per type of training foils (SugarCrepe, Table 5). It says that training with this type raises the
+    accuracy on rule-made test foils of the same type more than the accuracy on SugarCrepe's foils. Both are compared
+    with training without foils.
     """
     document = read_json(stage / STUDY_FILE) if (stage / STUDY_FILE).is_file() else {}
     for arm, form in MATCHED.items() if "sizes" in document else ():

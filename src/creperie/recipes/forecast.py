@@ -132,8 +132,8 @@ def _expected(stage: RecipeStage, state: str, place: str | None, given: Expected
 
 
 def _questions(uri: str) -> int:
-    """Return the largest number of requests for an item with three captions. There is one per caption, or one per order
-    of the captions.
+    """Return the number of requests that a model needs for an item with three captions, at most. There is one per
+    caption, or one per order of the captions.
 
     >>> _questions("api:m?score=choice"), _questions("api:m?score=choice&order=NPP"), _questions("api:m?score=yesno")
     (6, 1, 3)

@@ -175,8 +175,8 @@ class _Stove:
     full: set[str] = field(default_factory=set)  #: stages that have an output
 
     def serve(self, stage: RecipeStage, number: int, inputs: tuple[str, ...]) -> StageResult:
-        """Return the result of a stage. The stage does not run if the user gave its output, if it is skipped and passes
-        on an input, or if its output is unchanged since an earlier run.
+        """Return the result of a stage. The stage does not run if the user gave its output, if it is skipped, or if its
+        output is unchanged since an earlier run.
         """
         result = partial(StageResult, stage.name, stage.does)
         if (place := self.given.get(stage.name)) is not None:

@@ -97,10 +97,10 @@ def chosen_items(bench: Benchmark, patterns: Sequence[str], limit: int | None, s
 
 def run_world(job: StageJob) -> dict[str, Any]:
     """Save items of the built-in world, with their subsets renamed as the recipe says. If the option `caption` names a
-    tag, items with this tag get its text as their true caption.
+    tag, items with this tag get the tag's text as their true caption.
 
-    In some items, foil and true caption differ in one detail. Their tag `base` is the caption without this detail. With
-    `caption: base`, it becomes the true caption.
+    The tag `base` is set in items whose foil differs from the true caption in one detail. Its text is the caption
+    without this detail.
     """
     from creperie.world import World, make_world
 
@@ -184,8 +184,8 @@ def with_false_foils(items: Sequence[Item]) -> list[Item]:
 
 
 def _of_scene(item: Item) -> dict[int, bool | None] | None:
-    """Return, by index, whether each foil of an item is certainly false of the item's drawn scene. Return None if the
-    item's image is not a drawn scene.
+    """Return, by index, whether each foil of an item is certainly false of the scene in its image. Return None if the
+    image is not a drawn scene.
 
     A foil that is not a sentence of the built-in world counts as false if it only jumbles the words of another caption.
     Otherwise its value is None (unknown).

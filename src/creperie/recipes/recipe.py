@@ -43,8 +43,8 @@ class CookOptions:
 
 @dataclass(frozen=True)
 class RecipeStage:
-    """One stage of a recipe in one profile. `skip` is the reason for skipping the stage. Later stages then get its
-    input in place of its output.
+    """One stage of a recipe in one profile. `skip` is the reason for skipping the stage. Later stages then use the
+    skipped stage's input in place of its output.
     """
 
     name: str

@@ -134,8 +134,8 @@ def _own_words(prompts: Sequence[str], own: _RunOutput) -> tuple[str, ...]:
 
 
 def _agreed(document: Mapping[str, Any]) -> Iterator[AgreedCell]:
-    """Yield an AgreedCell for each number in a paper's table that was computed again from what the paper released.
-    The cell holds both numbers, and says whether they are equal.
+    """Yield an AgreedCell for each number in a paper's table that was computed again from what the paper released. It
+    holds the printed and the computed number, and says whether they are equal.
     """
     published = {(row["group"], row["model"]): row for row in document["rows"] if row["source"] == "published"}
     for row in filter(_is_repeated, document["rows"]):

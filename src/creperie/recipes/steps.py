@@ -94,8 +94,8 @@ class Expected:
 
 @dataclass(frozen=True)
 class StageKind:
-    """A kind of stage. `gives` is what its folder contains. `takes` is the number of its inputs: 0, 1, or 2 for any
-    number.
+    """A kind of stage. `gives` names what the stage's folder contains. `takes` is the number of its inputs: 0, 1, or 2
+    for any number.
     """
 
     what: str

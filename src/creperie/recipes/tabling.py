@@ -106,7 +106,8 @@ def findings_of(job: StageJob) -> RecipeFindings:
 
 def own_places(stages: Sequence[str], places: Sequence[str]) -> dict[str, str]:
     """Return the path of each input, by the name of the stage that wrote it. That is usually the stage in `stages`. If
-    this stage was skipped and passed on its own input, it is the earlier stage that wrote this input.
+    that stage was skipped, its path is that of its own input, which an earlier stage wrote; the name is then that of
+    the earlier stage.
 
     >>> own_places(["refine", "trainings", "released"], ["out/04-people", "out/04-people", "sugarcrepe:data"])
     {'people': 'out/04-people', 'released': 'sugarcrepe:data'}

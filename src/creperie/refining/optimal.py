@@ -45,9 +45,9 @@ def optimal(gaps: np.ndarray, *, bins: int = 10, seed: int = 0, time_limit: floa
     For every attacker and in every bin of |gap|, equally many of the kept items have a positive and a negative gap.
     With enough time the result is optimal and always the same.
 
-    If the time limit ends the search, the result may not be optimal; the field `proven` says whether it certainly is. A
-    few bins may then have slightly more items of one sign (the field `off` is the total surplus). Over all bins the
-    signs are always balanced.
+    If the time limit ends the search, a larger selection may exist; the field `proven` is True if there certainly is
+    none. A few bins may then have more gaps of one sign than of the other; the field `off` is the sum of these
+    differences. Over all bins together, both signs are always equally frequent.
     """
     scaled = unit_gaps(gaps)
     cells = signed_bins(scaled, bins)
@@ -60,8 +60,8 @@ def optimal(gaps: np.ndarray, *, bins: int = 10, seed: int = 0, time_limit: floa
 
 
 def _programme(count: np.ndarray, cells: np.ndarray, bins: int) -> _Programme:
-    """Return the programme. It has a row per attacker and bin. An entry is +1 for a signature with a positive gap in
-    the bin and −1 for one with a negative gap.
+    """Return the integer programme. Its matrix `balance` has one row per attacker and bin of |gap|, and one column per
+    signature. An entry is +1 if the signature has a positive gap in the bin, and −1 if it has a negative one.
     """
     from scipy.sparse import csr_matrix
 
@@ -92,7 +92,9 @@ def _solve(programme: _Programme, time_limit: float) -> tuple[np.ndarray, float,
 
 
 def _is_optimal(amounts: np.ndarray, bound: float) -> bool:
-    """Return True if no selection can be larger. The sum of the amounts is then the largest integer up to the bound."""
+    """Return True if `bound` proves that no selection is larger: the sum of `amounts` is the largest integer that does
+    not exceed it.
+    """
     return bool(amounts.sum() >= np.floor(bound + 1e-6))
 
 
@@ -167,13 +169,16 @@ class _Near:
         return np.where(there, amounts - change, change)
 
     def off(self, amounts: np.ndarray) -> tuple[float, float]:
-        """Return how far these amounts are out of balance: in the signs of the gaps, and in their bins."""
+        """Return two imbalances of the selection with these amounts. The first is the difference between the numbers of
+        positive and of negative gaps, summed over attackers. The second is the same difference, summed over attackers
+        and bins.
+        """
         programme = self.programme
         return float(np.abs(programme.signs @ amounts).sum()), float(np.abs(programme.balance @ amounts).sum())
 
     def _cheap_to_change(self, rng: np.random.Generator, size: int) -> np.ndarray:
-        """Return a mask of the `size` amounts that the next small programme may change. Amounts that are cheap to
-        change are preferred, with some randomness.
+        """Return a mask of `size` random signatures. In the next step of the search, only the numbers of items kept of
+        these signatures may change. Signatures for which a change costs little are preferred.
         """
         spread = np.median(self.price) + 1e-3
         order = np.argsort(self.price + rng.exponential(spread, len(self.price)), kind="stable")
@@ -182,8 +187,8 @@ class _Near:
         return free
 
     def _improved(self, amounts: np.ndarray, free: np.ndarray, reach: float, end: float) -> np.ndarray:
-        """Return the best amounts that can be reached by changing those in the mask `free`, each by at most `reach`.
-        Imbalance is penalised.
+        """Return the best amounts that can be reached by changing only those in the mask `free`, each by at most
+        `reach`. A difference between the numbers of positive and negative gaps is penalised.
         """
         import scipy.sparse as sparse
         from scipy.optimize import Bounds, LinearConstraint, milp
@@ -220,7 +225,9 @@ REACH, FINE, A_WHILE = 2.0, 30.0, 3.0
 
 
 def _linear(programme: _Programme) -> tuple[np.ndarray, float, np.ndarray]:
-    """Return the amounts that solve the linear relaxation, their sum, and the cost of changing each amount."""
+    """Return the solution of the linear relaxation: the amount of each signature, the sum of all amounts, and the cost
+    of changing each.
+    """
     from scipy.optimize import linprog
 
     rows = programme.balance.shape[0]
@@ -238,8 +245,8 @@ def _linear(programme: _Programme) -> tuple[np.ndarray, float, np.ndarray]:
 
 
 def _better_than(programme: _Programme, amounts: np.ndarray, time_limit: float) -> tuple[np.ndarray, float]:
-    """Search the whole programme for a selection larger than `amounts`. Return the best amounts found and an upper
-    bound of their sum.
+    """Search for a selection that keeps more items than `amounts`, solving the integer programme for all signatures at
+    once. Return the best amounts found, and an upper bound of their sum.
 
     If there is no larger selection, the bound is the sum of `amounts`.
     """

@@ -1,5 +1,5 @@
-"""The pair method: find the largest symmetric part of a benchmark. In it, every pair of captions or images occurs
-equally often in both orders (first true and second false, or the reverse).
+"""The pair method. It keeps the largest part of a benchmark in which every pair of captions or images occurs equally
+often in both orders: with the first true and the second false, and the reverse.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ PRICE = 0.75
 
 
 def surplus_of_item(item: Item) -> ItemSurplus:
-    """Return the surplus of each pair of captions or images of an item. This is how often the first is true and the
-    second false, minus how often the reverse holds.
+    """Return the surplus of each pair of captions or images in an item: how often the first is true and the second
+    false, minus how often the reverse holds.
     """
     surplus: list[tuple[tuple[str, ...], int]] = []
     for side, asks in (("text", text_asks(item)), ("images", image_asks(item))):
@@ -29,8 +29,8 @@ def surplus_of_item(item: Item) -> ItemSurplus:
 
 
 def symmetric_part(surplus: Sequence[ItemSurplus], time_limit: float = 60.0) -> np.ndarray:
-    """Return a mask of the items to keep. As many as possible are kept, under one condition: every pair of captions or
-    images occurs equally often in both orders (first true and second false, or the reverse).
+    """Return a mask of the items to keep: the largest part in which every pair of captions or images occurs equally
+    often in both orders (with the first true and the second false, and the reverse).
 
     >>> ask = ("text", "a", "b")
     >>> ways = [ItemSurplus(((ask, n),) if n else ()) for n in (1, -1, 1, 0)]
@@ -47,8 +47,9 @@ def symmetric_part(surplus: Sequence[ItemSurplus], time_limit: float = 60.0) -> 
 
 
 def seen_both_ways(surplus: Sequence[ItemSurplus]) -> list[int]:
-    """Return the indices of the largest set of items in which no surplus stands alone. A pair with a positive surplus
-    in one item then has a negative surplus in another, and vice versa.
+    """Remove items until every pair of captions or images in the remaining items occurs in both orders: with the first
+    true and the second false, and the reverse. Return the indices of the remaining items. Items in which all pairs are
+    balanced are left out.
     """
     left = [i for i, s in enumerate(surplus) if s.pairs]
     while True:
@@ -74,11 +75,11 @@ def surplus_table(surplus: Sequence[ItemSurplus]) -> Any:
 def largest_part(
     table: Any, surplus: Sequence[ItemSurplus], time_limit: float, aim: np.ndarray | None = None
 ) -> np.ndarray:
-    """Return a mask of the items to keep. As many as possible are kept, but the surplus of every pair or word, summed
-    over these items, must be zero.
+    """Return a mask of the items to keep: as many as possible, such that the surplus of every pair or word, summed over
+    the kept items, is zero.
 
-    Items with the same images and true captions have the same key `asks`; at most one of them is kept. If `aim` is
-    given, the sums approach `aim` instead of zero. Each unit of deviation then costs as much as the loss of `PRICE`
+    Of several items with the same images and true captions (the same key `asks`), at most one is kept. If `aim` is
+    given, the sums approach `aim` instead of zero, and each unit of deviation costs as much as the loss of `PRICE`
     items. `table` comes from `surplus_table`.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp

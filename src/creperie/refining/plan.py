@@ -71,12 +71,16 @@ class RefinePlan:
 
     @property
     def by_gaps(self) -> bool:
-        """True if the choice of items depends only on the attackers' gaps, and captions are not changed."""
+        """True if the choice of items depends only on the attackers' gaps (how much each attacker prefers an item's
+        true captions), and captions are not changed.
+        """
         return not (self.how.asks or self.how.surplus or self.repair)
 
     @property
     def fineness(self) -> int:
-        """The number of bins per sign; 0 if the method uses no bins."""
+        """The number of bins into which a method sorts positive gaps, and also negative ones; 0 if the method uses no
+        bins.
+        """
         return self.how.bins if self.bins is None else self.bins
 
     def settings(self, seed: int) -> ChoiceSettings:
@@ -120,8 +124,8 @@ class RefinePlan:
         return tuple(f"+{name}" for name in seen if name not in battery)
 
     def audit_models(self, models: AttackerModels) -> AttackerModels:
-        """Return the models for the final audit. These are all of `models`, unless the user named the attackers to
-        select against. In that case, only models that the user named, or that these attackers or held-out ones need,
-        are included.
+        """Return the models for the final audit. By default these are all of `models`. If the user named the attackers
+        to select against, they are the models that the user named, and those that these attackers or the held-out ones
+        need.
         """
         return models.asked_for((*self.attackers, *self.held_out)) if self.attackers else models

@@ -264,9 +264,9 @@ class _Chooser:
     progress: Progress
 
     def by_halves(self, seen: Sequence[Attacker], halves: np.ndarray) -> _Chosen:
-        """Return the chosen items. If none of the attackers (`seen`) learns from items, all items are chosen together.
-        Otherwise each of the two `halves` is chosen separately, by the margins of attackers that learned from that half
-        only.
+        """Return the chosen items. If any of the attackers (`seen`) learns from items, each of the two `halves` is
+        chosen separately, with the answers of attackers that learned from that half only. Otherwise all items are
+        chosen together.
         """
         how, everything = self.plan.how, np.ones(self.pairs.n_items, dtype=bool)
         gaps = np.zeros((self.pairs.n_items, len(seen)))

@@ -18,10 +18,11 @@ LEVEL = 0.05
 
 @dataclass(frozen=True, slots=True)
 class ItemSurplus:
-    """What a method balances in one item: the surplus of each word, or of each pair of captions or images.
+    """The numbers that a method balances, counted in one item: one for each word, or for each pair of captions or
+    images.
 
-    The surplus of a word is how often it occurs in true captions, minus how often in false ones. The surplus of a pair
-    is how often the first is true and the second false, minus how often the reverse holds.
+    For a word, the number is how often it occurs in true captions, minus how often in false ones. For a pair, it is how
+    often the first is true and the second false, minus how often the reverse holds. These numbers are called surpluses.
     """
 
     pairs: tuple[tuple[tuple[str, ...], int], ...]  #: what is counted (side first), and its surplus; empty: symmetric
@@ -30,7 +31,9 @@ class ItemSurplus:
 
 @dataclass(frozen=True, eq=False)
 class SelectionPool:
-    """The items to choose from: those of one subset, or all. `gaps` is a matrix (items × attackers)."""
+    """The items to choose from: those of one subset, or all. `gaps` is a matrix (items × attackers). A gap is positive
+    if the attacker prefers the item's true captions, and negative if it prefers the false ones.
+    """
 
     name: str
     pairs: Pairs
@@ -53,7 +56,7 @@ class ChoiceSettings:
 
 @dataclass(frozen=True)
 class Structural:
-    """An attacker's cue that cannot be removed by selecting items, because balancing it would leave too few."""
+    """An attacker whose advantage cannot be removed by leaving out items, because too few items would remain."""
 
     attacker: str
     share: float  #: share of the items that balancing would keep, at most
@@ -71,8 +74,8 @@ class Selection:
 
 @dataclass(frozen=True)
 class Filtered:
-    """The items that a filter keeps because their score is at most `threshold`. It includes the results of statistical
-    tests on these items.
+    """The items that a filter keeps because their score is at most `threshold`, with the results of statistical tests
+    on these items.
     """
 
     keep: np.ndarray
@@ -165,6 +168,8 @@ def by_gaps(
 
 
 def structural_cues(pool: SelectionPool) -> tuple[Structural, ...]:
-    """Return the cues of those attackers whose gaps nearly all have the same sign."""
+    """Return the attackers that prefer the true caption (or the false one) in nearly all items. Leaving out items
+    cannot balance them, because too few items would remain.
+    """
     cues = (Structural(name, balanced_share(gap)) for name, gap in zip(pool.names, pool.gaps.T))
     return tuple(cue for cue in cues if cue.share < LEAST_KEPT)

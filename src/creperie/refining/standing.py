@@ -45,13 +45,17 @@ class AttackerStanding:
 
     @property
     def silent(self) -> bool:
-        """True if the attacker has no preference for any item, neither before nor after."""
+        """True if the attacker shows no preference on any subset, before the refinement and after it: its accuracy is
+        exactly one half, and its p-value is 1.
+        """
         figures = (*self.before.values(), *self.after.values())
         return all(f.accuracy == 0.5 and f.p == 1.0 for f in figures)
 
 
 def figures_for_json(measure: Measure | None) -> dict[str, float]:
-    """Return a dictionary for JSON with the figures that reports show. If `measure` is None, they are NaN."""
+    """Return the figures of a measure that reports show, as a dictionary for JSON. If `measure` is None, all figures
+    are NaN.
+    """
     return {name: getattr(measure, name, float("nan")) for name in FIGURES}
 
 

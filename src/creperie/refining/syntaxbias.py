@@ -43,10 +43,10 @@ def syntaxbias_scores(gaps: np.ndarray) -> np.ndarray:
 
 def syntaxbias(gaps: np.ndarray, threshold: float | None = None, p_value: float | None = None) -> Filtered:
     """Return the items whose SyntaxBias score is at most `threshold`, with the results of tests on these items. Without
-    `threshold`, the largest suitable threshold is used.
+    `threshold`, the largest threshold is used at which the kept items pass a test.
 
-    With `p_value`, a threshold is suitable if a one-sided sign test on the items up to it has a p-value of at least
-    `p_value`. Otherwise it is suitable if these items are balanced (see `Filtered.balanced`).
+    With `p_value`, they pass if a one-sided sign test for a preference for the true caption has at least this p-value.
+    Without it, they pass if they are balanced (see `Filtered.balanced`).
     """
     scores = unit_gaps(syntaxbias_scores(gaps))[:, 0]
     if p_value is not None:
@@ -55,7 +55,9 @@ def syntaxbias(gaps: np.ndarray, threshold: float | None = None, p_value: float 
 
 
 def _by_p_value(scores: np.ndarray, limit: float) -> Filtered:
-    """Return the items up to the largest threshold at which the one-sided p-value is not below `limit`."""
+    """Return the items with a score up to a threshold. It is the largest one at which a one-sided sign test on these
+    items has a p-value of at least `limit`.
+    """
     levels = np.unique(scores)
     losses = int((scores < 0).sum())
     wins = np.maximum(0, np.searchsorted(np.sort(scores), levels, "right") - int((scores <= 0).sum()))
@@ -81,8 +83,8 @@ def _filtered(scores: np.ndarray, limit: float) -> Filtered:
 
 
 def _searched(scores: np.ndarray) -> float:
-    """Return the largest threshold at which the kept items are balanced. If there is none, return the threshold at
-    which they are closest to balance.
+    """Return the largest threshold at which the kept items are balanced (see `Filtered.balanced`). If there is none,
+    return the threshold at which the accuracy on them is nearest to one half.
     """
     # Lowering the threshold removes one by one the items in which the model prefers the true caption (wins), so the
     # accuracy falls steadily. The thresholds to try therefore lie around the one that leaves as many wins as losses.

@@ -17,8 +17,8 @@ from creperie.refining.select import Choice, ChoiceSettings, ItemSurplus, Refine
 
 
 def surplus_of_words(item: Item) -> ItemSurplus:
-    """Return the surplus of each word and of each pair of neighbouring words: how often it occurs in true captions,
-    minus how often in false ones.
+    """Return a number for each word and each pair of neighbouring words in an item: how often it occurs in true
+    captions, minus how often in false ones.
     """
     surplus: Counter[tuple[str, ...]] = Counter()
     for true, false in text_asks(item):

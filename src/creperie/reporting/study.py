@@ -114,8 +114,9 @@ def _answer(study: TrainingStudy) -> str:
 
 
 def _by_arm(study: TrainingStudy) -> Iterable[tuple[str, list[tuple[str, float, str, bool]]]]:
-    """Yield (arm, tests) for each arm (type of training foils). `tests` has one tuple per test: the test, the largest
-    gain in it, the kind of foil with this gain, and whether the gain is large enough to be marked.
+    """Yield, for each type of training foils, its name and a list of its largest gains, one per test. A gain is the
+    increase in accuracy over training without foils. Each entry of the list has the test, the gain, the kind of test
+    foils with this gain, and whether the gain is large enough to be marked.
     """
     for arm in study.done:
         best: dict[str, tuple[float, str, bool]] = {}

@@ -45,9 +45,9 @@ class Case:
     subset: str = ""
 
     def asks(self, able: Sequence[str]) -> str:
-        """Return the kind of question to ask about this case. The kind "match" requires exactly one true caption, "odd"
-        exactly one false caption. `able` lists the kinds that the model can answer; the first suitable one is returned,
-        or "" if none suits.
+        """Return the kind of question to ask about this case: the first kind in `able` (the kinds that the model can
+        answer) that suits it, or "" if none does. The kind "match" requires exactly one true caption, "odd" exactly one
+        false caption.
         """
         fitting = {"match": sum(self.match) == 1, "odd": sum(self.match) == len(self.match) - 1}
         return next((a for a in able if fitting[a]), "")
@@ -245,8 +245,8 @@ def cases_of(part: BenchmarkPart, *, by_subset: bool = False) -> Iterator[Case]:
 
 
 def _sheet_rows(part: BenchmarkPart, own: Sequence[Case], number: dict[Case, int], starts: np.ndarray) -> np.ndarray:
-    """Return an array with one entry per cell of the part's score matrices. It is the row of the sheet with the cell's
-    score, or −1 if the item has no images.
+    """Return, for each score in the part's image-text matrices, the row of the sheet (the table of computed scores)
+    that holds it; −1 if the item has no images.
 
     `own` are the part's cases, and `number` maps each distinct case to an index k. The scores of case k begin in row
     `starts[k]` of the sheet.

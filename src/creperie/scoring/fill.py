@@ -76,12 +76,12 @@ def _fill_blind(filler: Filler, filled: FilledScores) -> None:
 
 
 def _fill_by_pairs(filler: Filler, filled: FilledScores, route: str) -> None:
-    """Fill the score column that the model computes pair by pair. The route `pair` fills image_text; the routes
-    `between` and `joint` fill text_text.
+    """Fill the score column that the model computes pair by pair, by one of three routes.
 
-    With `pair`, there is one score per pair of an image and a caption, and with `between`, one per pair of captions.
-    With `joint`, each caption is encoded together with the item's image, and the score is the product of the two
-    vectors. Items without exactly one image stay NaN.
+    - `pair` fills image_text, with one score per pair of an image and a caption;
+    - `between` fills text_text, with one score per pair of captions;
+    - `joint` fills text_text, too. Each caption is encoded together with the item's image, and the score is the product
+      of two such vectors. Items without exactly one image stay NaN.
     """
     cells = pair_cells(filler.plan, route)
     sheet = filler.between(cells) if route == "between" else filler.pairs(cells)
@@ -118,8 +118,8 @@ def _report(filler: Filler, filled: FilledScores, images: Iterable[Fault], texts
 
 def _report_pairs(part: BenchmarkPart, needs: Input, sheet: Sheet, places: np.ndarray, findings: Findings) -> None:
     """Add findings about pairs that could not be scored and captions that were cut off. Every item that uses such a
-    pair gets a finding. `places` has, for each cell of the score column `needs`, the row of the sheet with the cell's
-    score.
+    pair gets a finding. `sheet` is the table of pairs with their scores, and `places` gives the row of the sheet for
+    each score in the column `needs`.
     """
     starts = np.append(part.layout.starts(needs), len(places))
     cut = [Fault(int(r), "caption-cut", cut_message(int(sheet.cut[r]))) for r in np.flatnonzero(sheet.cut)]

@@ -71,8 +71,8 @@ def item_findings(
 
 
 def cell_findings(part: BenchmarkPart, faults: Iterable[Fault], numbers: np.ndarray, starts: np.ndarray) -> Findings:
-    """Return the findings about items whose scores depend on a row with a fault. The scores of item i depend on the
-    rows numbers[starts[i]:starts[i + 1]]. Equal findings about an item are reported once.
+    """Return the findings about items whose scores depend on a table row with a fault. The scores of item i depend on
+    the rows numbers[starts[i]:starts[i + 1]] of that table. Equal findings about an item are reported once.
     """
     findings = Findings()
     subset, ids = part.bench.column("subset"), part.bench.column("id")
@@ -85,8 +85,8 @@ def cell_findings(part: BenchmarkPart, faults: Iterable[Fault], numbers: np.ndar
 
 
 def _with_items(faults: Iterable[Fault], numbers: np.ndarray, starts: np.ndarray) -> Iterator[tuple[Fault, int]]:
-    """Yield (fault, item number) for every item whose scores depend on a row with a fault, in the order of the items.
-    The scores of item i depend on the rows numbers[starts[i]:starts[i + 1]].
+    """Yield (fault, item number) for every item whose scores depend on a table row with a fault, in the order of the
+    items. The scores of item i depend on the rows numbers[starts[i]:starts[i + 1]] of that table.
     """
     by_row: dict[int, list[Fault]] = {}
     for fault in faults:

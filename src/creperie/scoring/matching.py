@@ -95,8 +95,9 @@ class ItemFinder:
         return placed if placed.question.strip() in answer.about else None
 
     def placed(self, answer: LoggedAnswer) -> HarnessReply | UnmatchedRow:
-        """Return the scores in a row that names no item. The item is found by the row's position in the log. If there
-        is no such item, or if log and benchmark disagree about the right option, return the row with the reason.
+        """Return the scores that a row gives to an item, if the row names no item. The item is found by the row's
+        position in the log. If there is no such item, or if log and benchmark disagree about the right option, return
+        the row with the reason.
         """
         number = answer.position
         known: Sequence[Any] = self.items if answer.scores else self.asked

@@ -82,8 +82,9 @@ def images_digest(keys: np.ndarray) -> str:
 
 
 def gaps_of(counts: Mapping[str, int], table: pa.Table, tasks: Sequence[str], keys: np.ndarray) -> dict[str, Any]:
-    """Return a record of the scores that a run lacks; empty if none is missing. `reasons` counts the problems that
-    caused missing scores, by code. `images_of_others` is a digest of the images of all items without missing scores.
+    """Return a record of the scores that a run lacks; empty if none is missing. Its entry `reasons` counts the problems
+    that caused missing scores, by code. Its entry `images_of_others` is a digest of the images of all items without
+    missing scores.
 
     `counts` is the number of the run's findings (problems and notices) by code, and `keys` are the content keys of the
     images, item by item.

@@ -159,8 +159,8 @@ def replied_run(
 
 
 def _in_fewer_orders(given: Iterable[tuple[int, HarnessReply]], notes: list[str]) -> set[int]:
-    """Return the items whose captions were offered in fewer orders than usual, that is, than the captions of other
-    items with equally many options. Append a note on them to `notes`.
+    """Return the items whose captions were offered in fewer orders than those of other items with equally many
+    captions. Append a note on them to `notes`.
     """
     # With a single order, a model that always picks the same position can score well.
     orders: dict[tuple[int, frozenset[int]], set[tuple[int, ...]]] = {}

@@ -1,4 +1,6 @@
-"""Import a response matrix as runs. This is a table of models × items; each cell says right or wrong, or is a score."""
+"""Import a response matrix as runs. A response matrix is a table of models × items whose cells say right or wrong, or
+are scores.
+"""
 
 from __future__ import annotations
 
@@ -116,8 +118,8 @@ def _cells(file: Path, how: ResponseOptions) -> tuple[list[str], dict[str, np.nd
 
 
 def _check_conditions(names: Iterable[str], where: str) -> None:
-    """Raise an error if names such as "blind_q1" beside "q1" suggest that the matrix has each item in several
-    conditions. Some names then consist of a prefix and another name. `where` is the file.
+    """Raise an error if the matrix seems to have each item in several conditions. This is the case if some names
+    consist of a prefix and another name, such as "blind_q1" beside "q1". `where` is the file.
     """
     known = set(names)
     ends = ((name, k) for name in known for k, mark in enumerate(name[:-1], 1) if not mark.isalnum())
@@ -198,8 +200,9 @@ def _item_numbers(bench: Benchmark, names: list[str], where: str) -> tuple[Mappi
 
 
 def _scores(bench: Benchmark, row: np.ndarray, how: ResponseOptions) -> np.ndarray:
-    """Return a model's image-text scores. The number in an item's cell becomes the score of each true caption. False
-    captions get the threshold for a right answer, `how.above`; if it is not set, they get one minus the number.
+    """Return a model's image-text scores, given its `row` of the response matrix. Each true caption of an item gets the
+    item's number in that row. If `how.above` is set, each false caption gets `how.above`, the value that a right answer
+    must exceed. Otherwise it gets one minus the item's number.
     """
     layout = layout_of_bench(bench)
     cells = np.repeat(row, layout.widths("image_text"))

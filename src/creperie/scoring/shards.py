@@ -36,10 +36,9 @@ def share(bench: Benchmark, shard: Shard) -> Benchmark:
 
 
 def marked(run: Run, shard: Shard, whole: Benchmark, keys: np.ndarray) -> Run:
-    """Return the run of a shard. Its document also has the number of the shard and the header of the whole benchmark.
-
-    The content keys of the run's images become a column of its table. `merge_runs` needs them to record what the merged
-    run was computed from.
+    """Return the run of a shard with additions that `merge_runs` needs. Its document also has the number of the shard
+    and the header of the whole benchmark. Its table also has the content keys of the images, from which the origin of
+    the merged run is recorded.
     """
     mark = {"shard": str(shard), "benchmark": benchmark_header(whole) | {"hash": whole.checked_hash}}
     images = run.table.column("images")

@@ -107,9 +107,9 @@ class AnalysisExtras:
     With `per_model`, the analysis is also fitted to the rows of each model. `cells` names two factors; the mean is
     estimated for each combination of their levels.
 
-    `lenient` is for presets. Terms whose column is missing or has only one level are left out, and analyses that cannot
-    be fitted are skipped and reported. `required` names a term without which an analysis is skipped. If no analysis can
-    be fitted, an error is raised.
+    `lenient` is for presets: terms whose column is missing or has only one level are left out, and analyses that cannot
+    be fitted are skipped and reported. An analysis without the term named in `required` is skipped, too. If no analysis
+    can be fitted, an error is raised.
     """
 
     per_model: bool = False

@@ -329,11 +329,11 @@ def _spread_over_difficulty(right: np.ndarray, size: int) -> np.ndarray:
 
 
 def _rank_error(right: np.ndarray, items: np.ndarray, new: np.ndarray) -> tuple[float, float]:
-    """Return two measures of how well the accuracies on `items` represent those on all items. They are about the models
-    marked in `new`.
+    """Return two measures of how well the accuracies on `items` represent those on all items, for the models marked in
+    `new`.
 
-    The first is the fraction of pairs of models that both accuracies put in the same order. Pairs without a marked
-    model are left out, and a pair that is tied in only one of the orders counts half. The second is the mean squared
+    The first is the fraction of pairs of models that are in the same order by both accuracies. Only pairs with a marked
+    model are counted, and a pair that is tied by only one accuracy counts half. The second is the mean squared
     difference between a marked model's accuracies on `items` and on all items.
     """
     whole, part = np.nanmean(right, axis=0), np.nanmean(right[items], axis=0)

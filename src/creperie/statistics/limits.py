@@ -1,5 +1,5 @@
-"""What the captions of a benchmark allow: the highest accuracy without word order, and foils that extend a true
-caption.
+"""Limits that the captions of a benchmark set: the highest accuracy that a model can reach without regard to word
+order, and the items in which every foil is a true caption with words added (half-truths).
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class Ceiling:
     """How the captions of a benchmark, or of one subset, limit the accuracy of models.
 
     `same_words` counts items with a true and a false caption that have the same words in a different order.
-    `order_blind` is the highest accuracy that a model can reach without regard to word order, if a tie is wrong. Its
-    task is `itt` (find the caption of an image). `order_blind_half` is the same if a tie counts half. `half_truths`
-    counts items in which every false caption extends a true one.
+    `order_blind` is the highest accuracy that a model can reach in the task `itt` (find the caption of an image)
+    without regard to word order, if a tie counts as wrong. `order_blind_half` is the same if a tie counts half.
+    `half_truths` counts items in which every false caption has all words of a true one, in the same order, and more.
     """
 
     subset: str
@@ -62,8 +62,8 @@ TIE_RULES: tuple[Ties, ...] = ("wrong", "half")
 
 
 def half_truths(captions: Sequence[Sequence[str]], layout: Layout) -> np.ndarray:
-    """Return a boolean for each item: True if every false caption extends a true one. It then has all words of the true
-    caption, in the same order, and at least one more.
+    """Return a boolean for each item: True if every false caption extends a true one, that is, has all its words in the
+    same order and at least one more.
 
     A model whose scores rise with the number of things that a caption mentions is worse than chance on such items
     (Kargi, Uselis and Oh 2026).

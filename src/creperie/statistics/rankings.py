@@ -1,5 +1,5 @@
-"""How much a ranking of models depends on choices in the analysis: the tie rule, the task, the weights of subsets, the
-items left out, and wrong labels.
+"""How much a ranking of models depends on wrong labels and on choices in the analysis: the tie rule, the task, the
+weights of subsets, and the items left out.
 """
 
 from __future__ import annotations
@@ -236,9 +236,9 @@ def _pair(
 
 
 def _reversing(lead: float, missed: int, tied: int) -> int | None:
-    """Return how many wrong labels would reverse the lead of a model over another; None if no number would. Only items
-    that the better model alone gets right are considered. The other model is wrong on `missed` of them and ties on
-    `tied` of them.
+    """Return how many wrong labels would reverse the lead of a model over another; None if no number would. Only labels
+    of items that the better model alone gets right are considered. The other model is wrong on `missed` of these items
+    and ties on `tied` of them.
 
     A wrong label on a missed item reduces the lead by two, because one model loses the item and the other gains it. A
     wrong label on a tied item reduces the lead by one.

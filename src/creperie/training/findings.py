@@ -53,8 +53,8 @@ class ExamResult:
 
 @dataclass(frozen=True)
 class TrainingStudy:
-    """The results of a study so far. There is one for each finished training run; a study has one run for each seed and
-    each arm (type of training foils).
+    """The results of a study so far: one for each finished training run. A study has one run for each seed and each arm
+    (type of training foils).
     """
 
     preset: str

@@ -33,8 +33,9 @@ def train(
     """Train a model on a benchmark with images and return the result, whose `uri` names the trained model.
 
     `model` is the URI of a model to continue from, or a small model to train from scratch (`SmallConfig`, or the name
-    of a preset such as "small"). With None, the two towers named in `towers` are joined. Makers (such as `rules:swap`)
-    that write foils to train with run on `engine`. After an interruption, the same call resumes the training.
+    of a preset such as "small"). With None, the two towers named in `towers` are joined. If foils are made for the
+    training, the makers (such as `rules:swap`) run on `engine`. After an interruption, the same call resumes the
+    training.
     """
     progress = progress or silent
     foils = tuple(name for name in options.negatives if name != "none")

@@ -74,8 +74,8 @@ class Negatives:
 def training_data(
     bench: Benchmark, negatives: Negatives, progress: Progress = silent, engine: Engine | None = None
 ) -> TrainSet:
-    """Return the images and true captions of a benchmark with the foils that `negatives` names. Makers that write foils
-    run on `engine`; the foils are the same on any engine.
+    """Return the images and true captions of a benchmark with the foils that `negatives` names. If makers write the
+    foils, they run on `engine`; the foils are the same on any engine.
     """
     data = train_set(bench)
     made = partial(_foils_by_maker, bench=bench, seed=negatives.seed, engine=engine or Local(), progress=progress)

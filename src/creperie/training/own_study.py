@@ -1,5 +1,5 @@
-"""The study on the user's data. The same model is trained several times on the same data, each time with another type
-of foils (an arm of the study). creperie's makers write the foils.
+"""The study on the user's data. The same model is trained several times on the same images and captions, each time with
+foils of another type (an arm of the study). creperie's makers write the foils.
 """
 
 from __future__ import annotations

@@ -98,8 +98,8 @@ def gains_table(study: TrainingStudy) -> StudyTable:
 
 
 def table_10(study: TrainingStudy) -> StudyTable:
-    """Return SugarCrepe's Table 10: the accuracy on clean test foils after training with template foils and with
-    refined ones. Without results of training with refined foils, it has no rows.
+    """Return SugarCrepe's Table 10: the accuracy on clean test foils, after training with template foils and after
+    training with refined ones. The table has no rows if no model was trained with refined foils.
     """
     columns = [name for name in study.columns if name.startswith("clean ")]
     rows: list[Row] = []

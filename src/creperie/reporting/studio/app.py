@@ -143,8 +143,8 @@ async def _sent(request: Request) -> bytes:
 
 
 def _explain_errors(app: FastAPI, studio: Studio) -> None:
-    """Show errors as pages that say what to do. These are mistakes in a request, files that changed meanwhile, and
-    defects.
+    """Show errors as pages that say what to do, whether a request was wrong, a file changed meanwhile, or the studio
+    has a defect.
     """
 
     def page(title: str, words: str) -> str:
@@ -176,8 +176,8 @@ def _cookie(request: Request) -> str:
 
 
 def _refused(request: Request, token: str) -> Response | None:
-    """Return a response that refuses the request. It refuses requests without the token and cross-site forms. Return
-    None if the request is allowed.
+    """Return a response that refuses a request without the token, or a form sent from another site. Return None if the
+    request is allowed.
     """
     given = request.query_params.get("token") if request.url.path == "/" else None
     known = given or request.cookies.get(_cookie(request)) or ""

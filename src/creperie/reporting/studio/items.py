@@ -190,8 +190,8 @@ class ItemIndex:
         return self._found[key]
 
     def labelled(self, shelf: Shelf) -> list[tuple[Run, str]]:
-        """Return the runs on these items with their labels. Runs on other images, such as noise, are left out if
-        another run saw the real ones.
+        """Return the runs on these items, each with the label that tables show. Runs that saw replaced images, such as
+        noise, are left out if some run saw the real images.
         """
         board = shelf.board()
         entries = unblinded([e for e in board.entries if e.hash == self.bench.hash and tasks_by_item(e)])

@@ -79,8 +79,8 @@ def propose(captions: Sequence[str], makers: Sequence[str]) -> tuple[list[Propos
 
 
 def _second_leaks(kept: Sequence[Proposed]) -> dict[str, str]:
-    """Return the leaks of second true captions, by kind. A leak is the cue that distinguishes them from the foils of
-    the same source captions. If no kind leaks by itself but all together do, every kind gets their common cue.
+    """Return, by kind, the cue that distinguishes second true captions from the foils of the same source captions. If
+    no kind leaks by itself but all together do, every kind gets their common cue.
     """
     foils: dict[int, list[Proposed]] = {}
     for p in kept:
@@ -94,9 +94,9 @@ def _second_leaks(kept: Sequence[Proposed]) -> dict[str, str]:
 
 
 def _once(proposed: Sequence[Proposed]) -> list[Proposed]:
-    """Return the candidates, with a reason for rejection added to duplicates. Only one of a caption's candidates with
-    the same words stays usable. All second true captions of a caption but one become spare, because an item has only
-    one.
+    """Return the candidates, with a reason for rejection added to duplicates. If several candidates of a caption have
+    the same words, only one stays usable. Of a caption's second true captions, all but one become spare, because an
+    item has only one.
     """
     kept: dict[tuple[int, str], Proposed] = {}
     first: dict[int, Proposed] = {}
