@@ -26,6 +26,31 @@ def smooth(light: np.ndarray, guide: np.ndarray) -> np.ndarray:
     return np.moveaxis(light * albedo, 0, 2)
 
 
+def defocus(light: np.ndarray, depth: np.ndarray, last: float) -> np.ndarray:
+    """Return the light as a lens gives it that is focused on things up to the distance `last`: what is farther away is
+    blurred, and does not blur the edges of what is before it.
+    """
+    depth = np.where(np.isfinite(depth) & (depth > 0), depth, 1e9)[..., None]  # 0: the sky
+    blur = 0.05 * np.clip(1 - last / depth, 0, 0.35)  # as a share of the picture's width
+    levels, weight = [light], np.minimum(blur / 0.003, 1) + 1e-6
+    for width in (0.004, 0.014):
+        share = _spread(weight, ((1, width),))
+        levels.append(_spread(light * weight, ((1, width),)) / share)
+    for level, width, before in ((levels[1], 0.004, 0.0), (levels[2], 0.014, 0.004)):
+        light = light + np.clip((blur - before) / (width - before), 0, 1) * (level - light)
+    return light
+
+
+def _spread(light: np.ndarray, parts: Sequence[tuple[float, float]]) -> np.ndarray:
+    """Return the light, blurred. Each part has its share of the light and its width, as a share of the picture's."""
+    for axis in (0, 1):
+        at = np.arange(light.shape[axis])
+        far = (at - at[:, None]) / len(at)
+        kernel = sum(share * np.exp(-((far / width) ** 2)) for share, width in parts)
+        light = np.moveaxis(np.tensordot(kernel / np.sum(kernel, 1).max(), light, (1, axis)), 0, axis)
+    return light
+
+
 def expose(light: np.ndarray) -> np.ndarray:
     """Return the light as a picture. Very bright parts glow, corners are darkened, and highlights are softened. The
     exposure is longer for dark pictures, and shorter for bright ones and those with large white parts.
@@ -33,10 +58,7 @@ def expose(light: np.ndarray) -> np.ndarray:
     high, wide = light.shape[:2]
     level = light.max(2, keepdims=True)
     glow = light * np.clip(1 - 6 / np.maximum(level, 1e-6), 0, 1)
-    for axis, n in ((0, high), (1, wide)):
-        far = np.abs(np.subtract.outer(np.arange(n), np.arange(n))) / n
-        spread = 0.8 * np.exp(-((far / 0.012) ** 2)) + 0.2 * np.exp(-((far / 0.05) ** 2))
-        glow = np.moveaxis(np.tensordot(spread / spread.sum(1).max(), glow, (1, axis)), 0, axis)
+    glow = _spread(glow, ((0.8, 0.012), (0.2, 0.05)))
     y, x = np.mgrid[-1 : 1 : high * 1j, -1 : 1 : wide * 1j]
     grey = light.mean(2)
     middle, bright = np.exp(np.log(grey + 0.01).mean()), np.percentile(grey, 98)
@@ -46,7 +68,9 @@ def expose(light: np.ndarray) -> np.ndarray:
     peak = np.maximum(seen.max(2, keepdims=True), 1e-6)
     mapped = (_film(seen) + seen / peak * _film(peak)) / 2  # half of each, so that flames keep their hue
     coded = np.where(mapped <= 0.0031308, 12.92 * mapped, 1.055 * np.maximum(mapped, 1e-6) ** (1 / 2.4) - 0.055)
-    return (np.clip(coded, 0, 1) * 255 + 0.5).astype(np.uint8)
+    coded = np.clip(coded, 0, 1)
+    coded += 0.5 * coded * (1 - coded) * (2 * coded - 1)  # more contrast in the middle
+    return np.asarray((coded * 255 + 0.5).astype(np.uint8))
 
 
 def _film(light: np.ndarray) -> np.ndarray:
