@@ -17,12 +17,17 @@ def smooth(light: np.ndarray, guide: np.ndarray) -> np.ndarray:
     light = light / albedo
     light = _despeckled(light / np.maximum(light.max(0) / 30, 1))
     likeness = np.concatenate([4 * albedo, 3 * normal, depth / np.maximum(depth.mean() * 0.04, 1e-3)])
-    beside = _apart(likeness, 1)
+    beside = {step: _apart(likeness, step) for step in (1, 2)}
+    grainy = np.clip(5 * _grain_of(light.mean(0)), 0, 1)
     for step in (1, 2, 4, 8):
-        grey = light.mean(0)  # less noisy than the light itself, so that edges are not ragged
-        grey = _averaged(grey[None], beside, 1.1 / step**0.3 * np.log(grey + 0.25), 1)[0]
-        level = math.sqrt(9 * step**0.6) * np.log(grey + 0.25)  # by now, less noisy: thin shadows stay
-        light = _averaged(light, beside if step == 1 else _apart(likeness, step), level, step)
+        raw = light.mean(0)[None]  # noisier than its average, by which edges are not ragged
+        grey = _averaged(raw, beside[1], 1.1 / step**0.3 * np.log(raw[0] + 0.25), 1)
+        if step < 4:
+            wide = _averaged(raw, beside[1], 0.8 * np.log(raw[0] + 0.25), 1)
+            wide = _averaged(wide, beside[2], 0.8 * np.log(wide[0] + 0.25), 2)
+            grey += grainy * (wide - grey)
+        level = math.sqrt(9 * step**0.6) * np.log(grey[0] + 0.25)  # by now, less noisy: thin shadows stay
+        light = _averaged(light, beside[step] if step in beside else _apart(likeness, step), level, step)
     return np.moveaxis(light * albedo, 0, 2)
 
 
@@ -78,6 +83,18 @@ def _film(light: np.ndarray) -> np.ndarray:
     clip.
     """
     return np.asarray(1 - np.exp(-(light**1.08)))
+
+
+def _grain_of(grey: np.ndarray) -> np.ndarray:
+    """Return how noisy the brightness (n, n) is around each pixel: how far it is from the mean of two opposite
+    neighbours, in the direction in which it is nearest. Thin lines and edges are not noise.
+    """
+    level = np.log(grey + 0.05)
+    ways = [np.abs(level - (np.roll(level, way, (0, 1)) + np.roll(level, (-way[0], -way[1]), (0, 1))) / 2) for way in _WAYS]
+    noise = np.min(ways, 0)
+    for axis in (0, 1):
+        noise = sum(np.roll(noise, k, axis) for k in (-2, -1, 0, 1, 2)) / 5
+    return np.asarray(noise)
 
 
 #: Sorts eight values by exchanging pairs of them.

@@ -35,7 +35,7 @@ from creperie.world.solid.scene import Room, Solid
 from creperie.world.solid.space import VIEW, camera_of, points_of, pose_of
 
 VARIANTS = {"cuda": "cuda_ad_rgb", "llvm": "llvm_ad_rgb", "scalar": "scalar_rgb"}
-SAMPLES = 12  #: per pixel
+SAMPLES = 8  #: per pixel
 _LIBRARY = "DRJIT_LIBLLVM_PATH"
 _LIBRARIES = (
     "usr/lib/*/libLLVM*.so*",
@@ -58,7 +58,7 @@ class RenderOptions:
         """Return the picture of a room as the content of a PNG file. It is read from the cache or, if it is not there,
         rendered.
         """
-        file = cache_home() / "rooms-11" / f"{size}-{self.samples}" / f"{room.code}.png"
+        file = cache_home() / "rooms-12" / f"{size}-{self.samples}" / f"{room.code}.png"
         if not file.is_file():
             out = BytesIO()
             Image.fromarray(render_room(room, size, samples=self.samples, variant=self.variant)).save(out, "PNG")
