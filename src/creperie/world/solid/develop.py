@@ -14,6 +14,8 @@ def smooth(light: np.ndarray, guide: np.ndarray) -> np.ndarray:
     """
     light, guide = (np.nan_to_num(np.moveaxis(a, 2, 0), posinf=0, neginf=0) for a in (light, guide))  # astray rays
     albedo, normal, depth = np.clip(guide[-7:-4], 0.04, 1), guide[-4:-1], guide[-1:]
+    sky = _spot_mean((depth == 0).astype(float)) > 0  # it has no colour of its own, and no normal
+    albedo = albedo + sky * np.clip(1 - np.sqrt((normal**2).sum(0)), 0, 1)
     light = light / albedo
     light = _despeckled(light / np.maximum(light.max(0) / 30, 1))
     likeness = np.concatenate([4 * albedo, 3 * normal, depth / np.maximum(depth.mean() * 0.04, 1e-3)])
@@ -28,7 +30,18 @@ def smooth(light: np.ndarray, guide: np.ndarray) -> np.ndarray:
             grey += grainy * (wide - grey)
         level = math.sqrt(9 * step**0.6) * np.log(grey[0] + 0.25)  # by now, less noisy: thin shadows stay
         light = _averaged(light, beside[step] if step in beside else _apart(likeness, step), level, step)
-    return np.moveaxis(light * albedo, 0, 2)
+    ways = [way for way in (*_WAYS, *((-y, -x) for y, x in _WAYS))]
+    alike = sum(np.exp(-((likeness - np.roll(likeness, way, (1, 2))) ** 2).sum(0)) for way in ways)
+    whole = np.clip(alike / 1.5, 0.01, 1)[None]  # of pixels on an edge, which are of two surfaces, little
+    around = _spot_mean(light * whole) / _spot_mean(whole)
+    return np.moveaxis((light * whole + around * (1 - whole)) * albedo, 0, 2)
+
+
+def _spot_mean(layers: np.ndarray) -> np.ndarray:
+    """Return the mean of each pixel of the layers (k, n, n) and its eight neighbours."""
+    for axis in (1, 2):
+        layers = (np.roll(layers, 1, axis) + layers + np.roll(layers, -1, axis)) / 3
+    return layers
 
 
 def defocus(light: np.ndarray, depth: np.ndarray, last: float) -> np.ndarray:
@@ -91,10 +104,7 @@ def _grain_of(grey: np.ndarray) -> np.ndarray:
     """
     level = np.log(grey + 0.05)
     ways = [np.abs(level - (np.roll(level, way, (0, 1)) + np.roll(level, (-way[0], -way[1]), (0, 1))) / 2) for way in _WAYS]
-    noise = np.min(ways, 0)
-    for axis in (0, 1):
-        noise = sum(np.roll(noise, k, axis) for k in (-2, -1, 0, 1, 2)) / 5
-    return np.asarray(noise)
+    return _spot_mean(_spot_mean(np.min(ways, 0)[None]))[0]
 
 
 #: Sorts eight values by exchanging pairs of them.

@@ -146,7 +146,9 @@ def _dressing(room: Room, window: tuple[float, ...]) -> list[tuple[Patches, Surf
     """
     names = [name for name, piece in DRESSING.items() if piece["setting"] == room.setting]
     first = room.aim_x + 3 * room.ground + 5 * room.wall
+    share = 1.0 if room.setting == "table" else 0.5  # furniture may be behind the edge of a thing
     taken = [_outline(points_of(thing, 40), room) for thing in room.things]
+    taken = [box.mean(0) + share * (box - box.mean(0)) for box in taken]
     made: list[tuple[Patches, Surface]] = []
     for k in range(len(names)):
         parts = _piece(names[(first + k) % len(names)], room, window, taken)

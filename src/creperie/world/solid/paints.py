@@ -64,6 +64,8 @@ def _texture(name: str) -> np.ndarray:
     y, x = np.mgrid[:64, :64]
     if name == "wood":
         return _grain()
+    if name == "painted":
+        return 0.8 + 0.2 * _grain()
     if name == "weave":
         return 0.86 + 0.14 * np.where((x // 4 + y // 4) % 2, np.sin(x * np.pi / 4) ** 2, np.sin(y * np.pi / 4) ** 2)
     if name == "wicker":
@@ -212,7 +214,7 @@ def large_picture(colour: Rgb, style: str) -> np.ndarray:
         shade = 0.86 + 0.1 * _noise(512, 8, 7) + 0.12 * _noise(512, 256, 12) + 0.06 * _noise(512, 64, 14)
     if style == "marble":
         veins = [np.abs(_noise(512, n, k) - 0.5 + 0.2 * (_noise(512, 32, k + 1) - 0.5)) for n, k in ((4, 21), (8, 23))]
-        shade = 1.04 - 0.3 * np.exp(-40 * veins[0]) - 0.16 * np.exp(-50 * veins[1]) + 0.06 * (_noise(512, 8, 25) - 0.5)
+        shade = 1.04 - 0.22 * np.exp(-25 * veins[0]) - 0.08 * np.exp(-40 * veins[1]) + 0.06 * (_noise(512, 8, 25) - 0.5)
     if style == "parquet":
         turned = (x // 128 + y // 128) % 2 == 1
         along, across = np.where(turned, y, x), np.where(turned, x, y)

@@ -240,7 +240,9 @@ def _parts(room: Room) -> list[tuple[Patches, Surface]]:
                 look = replace(look, rgb=tuple(round(0.5 * v) for v in look.rgb), roughness=0.02, glass=True)
             if paint == "cream":
                 own = joined([own, fuzz(own, 5000, 0.25)])
-            if look.plain and paint == "main" and not look.light:  # nor are two things quite of one tone
+            if look.plain and paint == "main" and thing.material == "plastic" and SOLIDS[thing.kind].place[0] == "floor":
+                look = replace(look, texture="painted", tiles=3.5)
+            elif look.plain and paint == "main" and not look.light:  # nor are two things quite of one tone
                 red, green, blue = (round(v * (0.94 + 0.08 * (k * 0.618 % 1))) for v in look.rgb)
                 look = replace(look, rgb=(red, green, blue))
             parts.append((own.moved(*pose_of(thing)), look))
