@@ -14,8 +14,7 @@ def smooth(light: np.ndarray, guide: np.ndarray) -> np.ndarray:
     """
     light, guide = (np.nan_to_num(np.moveaxis(a, 2, 0), posinf=0, neginf=0) for a in (light, guide))  # astray rays
     albedo, normal, depth = np.clip(guide[-7:-4], 0.04, 1), guide[-4:-1], guide[-1:]
-    sky = _spot_mean((depth == 0).astype(float)) > 0  # it has no colour of its own, and no normal
-    albedo = albedo + sky * np.clip(1 - np.sqrt((normal**2).sum(0)), 0, 1)
+    albedo = albedo + 1 - _cover(normal, depth)  # the sky has no colour of its own
     light = light / albedo
     light = _despeckled(light / np.maximum(light.max(0) / 30, 1))
     likeness = np.concatenate([4 * albedo, 3 * normal, depth / np.maximum(depth.mean() * 0.04, 1e-3)])
@@ -30,7 +29,7 @@ def smooth(light: np.ndarray, guide: np.ndarray) -> np.ndarray:
             grey += grainy * (wide - grey)
         level = math.sqrt(9 * step**0.6) * np.log(grey[0] + 0.25)  # by now, less noisy: thin shadows stay
         light = _averaged(light, beside[step] if step in beside else _apart(likeness, step), level, step)
-    ways = [way for way in (*_WAYS, *((-y, -x) for y, x in _WAYS))]
+    ways = (*_WAYS, *((-y, -x) for y, x in _WAYS))
     alike = sum(np.exp(-((likeness - np.roll(likeness, way, (1, 2))) ** 2).sum(0)) for way in ways)
     whole = np.clip(alike / 1.5, 0.01, 1)[None]  # of pixels on an edge, which are of two surfaces, little
     around = _spot_mean(light * whole) / _spot_mean(whole)
@@ -44,11 +43,19 @@ def _spot_mean(layers: np.ndarray) -> np.ndarray:
     return layers
 
 
-def defocus(light: np.ndarray, depth: np.ndarray, last: float) -> np.ndarray:
+def _cover(normal: np.ndarray, depth: np.ndarray) -> np.ndarray:
+    """Return how much of each pixel (1, n, n) is not sky, which has no normal."""
+    beside = _spot_mean((depth == 0).astype(float)) > 0
+    return np.where(beside, np.sqrt((normal**2).sum(0, keepdims=True)).clip(0, 1), 1)
+
+
+def defocus(light: np.ndarray, guide: np.ndarray, last: float) -> np.ndarray:
     """Return the light as a lens gives it that is focused on things up to the distance `last`: what is farther away is
-    blurred, and does not blur the edges of what is before it.
+    blurred, and does not blur the edges of what is before it. `guide` is as for `smooth`.
     """
-    depth = np.where(np.isfinite(depth) & (depth > 0), depth, 1e9)[..., None]  # 0: the sky
+    normal, depth = (np.nan_to_num(np.moveaxis(a, 2, 0)) for a in (guide[..., -4:-1], guide[..., -1:]))
+    cover = _cover(normal, depth)[0][..., None]
+    depth = np.where(cover > 0.05, depth[0][..., None] / np.maximum(cover, 0.05), 1e9)
     blur = 0.05 * np.clip(1 - last / depth, 0, 0.35)  # as a share of the picture's width
     levels, weight = [light], np.minimum(blur / 0.003, 1) + 1e-6
     for width in (0.004, 0.014):
@@ -103,8 +110,8 @@ def _grain_of(grey: np.ndarray) -> np.ndarray:
     neighbours, in the direction in which it is nearest. Thin lines and edges are not noise.
     """
     level = np.log(grey + 0.05)
-    ways = [np.abs(level - (np.roll(level, way, (0, 1)) + np.roll(level, (-way[0], -way[1]), (0, 1))) / 2) for way in _WAYS]
-    return _spot_mean(_spot_mean(np.min(ways, 0)[None]))[0]
+    ways = [level - (np.roll(level, (y, x), (0, 1)) + np.roll(level, (-y, -x), (0, 1))) / 2 for y, x in _WAYS]
+    return _spot_mean(_spot_mean(np.abs(ways).min(0)[None]))[0]
 
 
 #: Sorts eight values by exchanging pairs of them.

@@ -346,17 +346,17 @@ def _print(numbers: Numbers) -> Patches:
     side, *curve = numbers
     at = np.concatenate([points for points, _ in _curve(np.reshape(curve, (-1, 2)), 6)])
     words = []
-    for row in range(15):
-        left, last = 2.6, 12.8 if row % 6 != 5 else 7.0
-        for k in range(9):
-            right = left + 0.5 + (row * 37 + k * 53 + 11 * side) % 17 / 11
+    for row in range(20):
+        left, last = 2.6, 12.8 if row % 7 != 6 else 7.0
+        for k in range(12):
+            right = left + 0.4 + (row * 37 + k * 53 + 11 * side) % 17 / 13
             if right > last:
                 break
             x = np.array([left, right])[None, :] if side > 0 else 15.4 - np.array([left, right])[None, :]
             z = np.interp(x, at[:, 0], at[:, 1]) + 0.05
-            y = 8.4 - 1.18 * row + np.array([0.0, 0.42])[:, None]
+            y = 8.6 - 0.9 * row + np.array([0.0, 0.27])[:, None]
             words.append(grid(np.stack(np.broadcast_arrays(side * x, y, z), 2)))
-            left = right + 0.32
+            left = right + 0.28
     return joined(words)
 
 

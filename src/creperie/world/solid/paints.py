@@ -134,7 +134,8 @@ class Surface:
             return light
         at = np.linspace(0, SHADE, len(light))[:, None, None]
         up = np.where(at < 3.9, at, 7.8 - at) / 3.9
-        return light * (0.12 + 0.88 / (1 + (2.4 * (up - 0.66)) ** 2) ** 1.5)
+        thread = 0.94 + 0.06 * np.cos(np.arange(len(light)) * 1.6)[:, None, None]
+        return light * thread * (0.04 + 0.96 / (1 + (3.2 * (up - 0.62)) ** 2) ** 1.5)
 
     def picture(self) -> np.ndarray:
         """Return the image on the surface: (n, n, 3) uint8; on a shade, all of it, outside and then inside."""
@@ -164,7 +165,7 @@ def surface(paint: str, colour: str, material: str, pattern: str) -> Surface:
     roughness, metallic, texture = MATERIALS[material]
     rgb = COLOURS[colour] if colour else NATURAL[material]
     tiles = 3.5 if texture == "wood" else 0.5 if texture == "weave" and not pattern else 1
-    light = (2.6, 2.0, 1.35) if paint == "lit" else ()
+    light = (3.4, 2.5, 1.5) if paint == "lit" else ()
     return Surface(rgb, roughness, metallic, texture, pattern, tiles, material == "glass", light)
 
 
@@ -189,7 +190,9 @@ def large_picture(colour: Rgb, style: str) -> np.ndarray:
     if style == "stripes":
         shade = shade * np.where(x // 64 % 2, 1.0, 0.92)
     if style in ("tiles", "terracotta"):
-        shade = (shade + 0.14 * (_noise(512, 32, 17) - 0.5)) * np.where((x % 128 < 4) | (y % 128 < 4), 0.72, 0.9 + 0.14 * _spots(x // 128 + 5 * (y // 128)))
+        shade = (shade + 0.14 * (_noise(512, 32, 17) - 0.5)) * np.where(
+            (x % 128 < 4) | (y % 128 < 4), 0.72, 0.9 + 0.14 * _spots(x // 128 + 5 * (y // 128))
+        )
     if style in ("bricks", "metro"):
         high, joint, rough = (32, 0.8, 0.22) if style == "bricks" else (64, 1.12, 0)
         row = y // high

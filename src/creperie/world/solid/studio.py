@@ -162,14 +162,14 @@ def render_room(
         facing = np.abs(guide[..., 3:6] @ (turned("z", turn) @ (aim - eye))) / np.linalg.norm(aim - eye)
         glass = (np.abs(guide[..., 6] - clear[..., 6]) > 0.003 * clear[..., 6])[..., None]
         own = np.clip(guide[..., :3], 1e-3, 1)
-        dyed = 0.85 * np.sqrt(own / own.max(2, keepdims=True))
+        dyed = 0.85 * (own / own.max(2, keepdims=True)) ** 0.7
         through = np.where(own.max(2, keepdims=True) > 0.016, dyed, _TINT) ** (1 / np.clip(facing, 0.09, 1))[..., None]
         bent = np.round(0.09 * size * (1 - facing[..., None]) ** 2 * guide[..., [5, 3]] * (1, -1)).astype(int)
         y, x = (np.clip(np.mgrid[:size, :size][k] + bent[..., k], 0, size - 1) for k in (0, 1))
         light = np.where(glass, light + through * beyond[y, x], light)
     things = [points_of(thing, 40) - camera_of(room)[0] for thing in room.things]
     last = max((float(np.linalg.norm(points, axis=1).max()) for points in things), default=math.inf)
-    return expose(defocus(light, guide[..., 6], last))
+    return expose(defocus(light, guide, last))
 
 
 _TINT = np.array((0.72, 0.87, 0.85))  #: of light that passes through glass
@@ -240,7 +240,12 @@ def _parts(room: Room) -> list[tuple[Patches, Surface]]:
                 look = replace(look, rgb=tuple(round(0.5 * v) for v in look.rgb), roughness=0.02, glass=True)
             if paint == "cream":
                 own = joined([own, fuzz(own, 5000, 0.25)])
-            if look.plain and paint == "main" and thing.material == "plastic" and SOLIDS[thing.kind].place[0] == "floor":
+            if (
+                look.plain
+                and paint == "main"
+                and thing.material == "plastic"
+                and SOLIDS[thing.kind].place[0] == "floor"
+            ):
                 look = replace(look, texture="painted", tiles=3.5)
             elif look.plain and paint == "main" and not look.light:  # nor are two things quite of one tone
                 red, green, blue = (round(v * (0.94 + 0.08 * (k * 0.618 % 1))) for v in look.rgb)
@@ -324,7 +329,10 @@ def _glowing_mesh(mi: Any, look: Surface, pieces: Sequence[Patches]) -> Any:
     they are so large that enough paths meet them.
     """
     maps: dict[str, Any] = {}
-    for name, values in (("radiance", look.shine()), ("reflectance", linear(look.picture()))):
+    for name, values in (
+        ("radiance", look.shine()),
+        ("reflectance", linear(look.picture()) * (0.3 if look.shade else 1)),
+    ):
         rows, columns = (np.arange(n) * m // n for n, m in zip((512, 64), values.shape))
         bitmap = mi.Bitmap(values[np.ix_(rows, columns)].astype(np.float32))
         maps[name] = {"type": "bitmap", "bitmap": bitmap, "raw": True}
