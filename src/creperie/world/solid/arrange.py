@@ -52,7 +52,7 @@ def lay_out(draft: Draft, tape: Tape) -> tuple[Room, Room] | None:
         mains = _mains(draft, slots, hulls, tape)
         if mains is None:
             return None
-        slope, spare = tape.pick((20, 23, 26, 30)), 1.27 + tape.roll(4) / 100
+        slope, spare = tape.pick((15, 18, 21, 24)), 1.17 + tape.roll(4) / 100
         placed = [[_put(slots[k][side], spot) for k, spot in enumerate(mains[side])] for side in (0, 1)]
         if not all(_bring_into_contact(things, relation) for things, relation in zip(placed, draft.relations)):
             return None

@@ -14,16 +14,66 @@ def smooth(light: np.ndarray, guide: np.ndarray) -> np.ndarray:
     """
     light, guide = (np.nan_to_num(np.moveaxis(a, 2, 0), posinf=0, neginf=0) for a in (light, guide))  # astray rays
     albedo, normal, depth = np.clip(guide[-7:-4], 0.04, 1), guide[-4:-1], guide[-1:]
+    albedo = albedo + 1 - _cover(normal, depth)  # the sky has no colour of its own
     light = light / albedo
     light = _despeckled(light / np.maximum(light.max(0) / 30, 1))
     likeness = np.concatenate([4 * albedo, 3 * normal, depth / np.maximum(depth.mean() * 0.04, 1e-3)])
-    beside = _apart(likeness, 1)
+    beside = {step: _apart(likeness, step) for step in (1, 2)}
+    grainy = np.clip(5 * _grain_of(light.mean(0)), 0, 1)
     for step in (1, 2, 4, 8):
-        grey = light.mean(0)  # less noisy than the light itself, so that edges are not ragged
-        grey = _averaged(grey[None], beside, 1.1 / step**0.3 * np.log(grey + 0.25), 1)[0]
-        level = math.sqrt(9 * step**0.6) * np.log(grey + 0.25)  # by now, less noisy: thin shadows stay
-        light = _averaged(light, beside if step == 1 else _apart(likeness, step), level, step)
-    return np.moveaxis(light * albedo, 0, 2)
+        raw = light.mean(0)[None]  # noisier than its average, by which edges are not ragged
+        grey = _averaged(raw, beside[1], 1.1 / step**0.3 * np.log(raw[0] + 0.25), 1)
+        if step < 4:
+            wide = _averaged(raw, beside[1], 0.8 * np.log(raw[0] + 0.25), 1)
+            wide = _averaged(wide, beside[2], 0.8 * np.log(wide[0] + 0.25), 2)
+            grey += grainy * (wide - grey)
+        level = math.sqrt(9 * step**0.6) * np.log(grey[0] + 0.25)  # by now, less noisy: thin shadows stay
+        light = _averaged(light, beside[step] if step in beside else _apart(likeness, step), level, step)
+    ways = (*_WAYS, *((-y, -x) for y, x in _WAYS))
+    alike = sum(np.exp(-((likeness - np.roll(likeness, way, (1, 2))) ** 2).sum(0)) for way in ways)
+    whole = np.clip(alike / 1.5, 0.01, 1)[None]  # of pixels on an edge, which are of two surfaces, little
+    around = _spot_mean(light * whole) / _spot_mean(whole)
+    return np.moveaxis((light * whole + around * (1 - whole)) * albedo, 0, 2)
+
+
+def _spot_mean(layers: np.ndarray) -> np.ndarray:
+    """Return the mean of each pixel of the layers (k, n, n) and its eight neighbours."""
+    for axis in (1, 2):
+        layers = (np.roll(layers, 1, axis) + layers + np.roll(layers, -1, axis)) / 3
+    return layers
+
+
+def _cover(normal: np.ndarray, depth: np.ndarray) -> np.ndarray:
+    """Return how much of each pixel (1, n, n) is not sky, which has no normal."""
+    beside = _spot_mean((depth == 0).astype(float)) > 0
+    return np.where(beside, np.sqrt((normal**2).sum(0, keepdims=True)).clip(0, 1), 1)
+
+
+def defocus(light: np.ndarray, guide: np.ndarray, last: float) -> np.ndarray:
+    """Return the light as a lens gives it that is focused on things up to the distance `last`: what is farther away is
+    blurred, and does not blur the edges of what is before it. `guide` is as for `smooth`.
+    """
+    normal, depth = (np.nan_to_num(np.moveaxis(a, 2, 0)) for a in (guide[..., -4:-1], guide[..., -1:]))
+    cover = _cover(normal, depth)[0][..., None]
+    depth = np.where(cover > 0.05, depth[0][..., None] / np.maximum(cover, 0.05), 1e9)
+    blur = 0.05 * np.clip(1 - last / depth, 0, 0.35)  # as a share of the picture's width
+    levels, weight = [light], np.minimum(blur / 0.003, 1) + 1e-6
+    for width in (0.004, 0.014):
+        share = _spread(weight, ((1, width),))
+        levels.append(_spread(light * weight, ((1, width),)) / share)
+    for level, width, before in ((levels[1], 0.004, 0.0), (levels[2], 0.014, 0.004)):
+        light = light + np.clip((blur - before) / (width - before), 0, 1) * (level - light)
+    return light
+
+
+def _spread(light: np.ndarray, parts: Sequence[tuple[float, float]]) -> np.ndarray:
+    """Return the light, blurred. Each part has its share of the light and its width, as a share of the picture's."""
+    for axis in (0, 1):
+        at = np.arange(light.shape[axis])
+        far = (at - at[:, None]) / len(at)
+        kernel = sum(share * np.exp(-((far / width) ** 2)) for share, width in parts)
+        light = np.moveaxis(np.tensordot(kernel / np.sum(kernel, 1).max(), light, (1, axis)), 0, axis)
+    return light
 
 
 def expose(light: np.ndarray) -> np.ndarray:
@@ -33,10 +83,7 @@ def expose(light: np.ndarray) -> np.ndarray:
     high, wide = light.shape[:2]
     level = light.max(2, keepdims=True)
     glow = light * np.clip(1 - 6 / np.maximum(level, 1e-6), 0, 1)
-    for axis, n in ((0, high), (1, wide)):
-        far = np.abs(np.subtract.outer(np.arange(n), np.arange(n))) / n
-        spread = 0.8 * np.exp(-((far / 0.012) ** 2)) + 0.2 * np.exp(-((far / 0.05) ** 2))
-        glow = np.moveaxis(np.tensordot(spread / spread.sum(1).max(), glow, (1, axis)), 0, axis)
+    glow = _spread(glow, ((0.8, 0.012), (0.2, 0.05)))
     y, x = np.mgrid[-1 : 1 : high * 1j, -1 : 1 : wide * 1j]
     grey = light.mean(2)
     middle, bright = np.exp(np.log(grey + 0.01).mean()), np.percentile(grey, 98)
@@ -46,7 +93,9 @@ def expose(light: np.ndarray) -> np.ndarray:
     peak = np.maximum(seen.max(2, keepdims=True), 1e-6)
     mapped = (_film(seen) + seen / peak * _film(peak)) / 2  # half of each, so that flames keep their hue
     coded = np.where(mapped <= 0.0031308, 12.92 * mapped, 1.055 * np.maximum(mapped, 1e-6) ** (1 / 2.4) - 0.055)
-    return (np.clip(coded, 0, 1) * 255 + 0.5).astype(np.uint8)
+    coded = np.clip(coded, 0, 1)
+    coded += 0.5 * coded * (1 - coded) * (2 * coded - 1)  # more contrast in the middle
+    return np.asarray((coded * 255 + 0.5).astype(np.uint8))
 
 
 def _film(light: np.ndarray) -> np.ndarray:
@@ -54,6 +103,15 @@ def _film(light: np.ndarray) -> np.ndarray:
     clip.
     """
     return np.asarray(1 - np.exp(-(light**1.08)))
+
+
+def _grain_of(grey: np.ndarray) -> np.ndarray:
+    """Return how noisy the brightness (n, n) is around each pixel: how far it is from the mean of two opposite
+    neighbours, in the direction in which it is nearest. Thin lines and edges are not noise.
+    """
+    level = np.log(grey + 0.05)
+    ways = [level - (np.roll(level, (y, x), (0, 1)) + np.roll(level, (-y, -x), (0, 1))) / 2 for y, x in _WAYS]
+    return _spot_mean(_spot_mean(np.abs(ways).min(0)[None]))[0]
 
 
 #: Sorts eight values by exchanging pairs of them.

@@ -40,7 +40,9 @@ def surroundings(room: Room) -> list[tuple[Patches, Surface]]:
     window, opening = _window(room)
     parts = [*((piece, paper) for piece in _wall(back, wide, opening)), *window, *_dressing(room, opening)]
     if table:
-        look = replace(below, texture=_TOPS.get(below.texture, below.texture))
+        look = replace(below, texture=_TOPS[below.texture])
+        if look.texture == "large gingham":
+            look = replace(look, rgb=(128, 146, 124))
         front, edge = _front_edge(room), 0.35  # rounded a little
         outline = [(front, -3.2), (front, -edge), (front + edge, 0.0), (back, 0.0)]
         for (y, z), (y1, z1) in pairwise(outline):
@@ -48,7 +50,7 @@ def surroundings(room: Room) -> list[tuple[Patches, Surface]]:
         parts.append((plane((-wide / 2, -500, -72), (wide, 0, 0), (0, 500 + back, 0)), Surface((116, 98, 84), 0.8)))
     else:
         parts.append((plane((-wide / 2, -500, 0), (wide, 0, 0), (0, 500 + back, 0)), below))
-    if (room.wall + room.ground) % 2:
+    if (room.wall + room.ground) % 3 == 1:
         parts += _rug(room)
     if table and room.wall % 2:
         tiles = large_look("walls", 7, 6)
@@ -62,7 +64,10 @@ def surroundings(room: Room) -> list[tuple[Patches, Surface]]:
 
 
 #: Floors, and what table tops are made of instead.
-_TOPS = {"large planks": "large board", "large tiles": "large stone", "large parquet": "large gingham"}
+_TOPS = {
+    "large planks": "large board", "large tiles": "large stone", "large parquet": "large gingham",
+    "large checker": "large marble", "large terracotta": "large board",
+}  # fmt: skip
 
 
 _PAINT = Surface((222, 216, 204), 0.4)
@@ -136,15 +141,34 @@ def _radiator(x0: float, x1: float, back: float) -> Patches:
 
 
 def _dressing(room: Room, window: tuple[float, ...]) -> list[tuple[Patches, Surface]]:
-    """Return the parts of a decoration that stands at the wall, in a place where no thing hides it; empty if there is
-    no such place. Captions never name it.
+    """Return the parts of up to two decorations that stand at the wall, in places where no thing hides them. Captions
+    never name them.
+    """
+    names = [name for name, piece in DRESSING.items() if piece["setting"] == room.setting]
+    first = room.aim_x + 3 * room.ground + 5 * room.wall
+    share = 1.0 if room.setting == "table" else 0.5  # furniture may be behind the edge of a thing
+    taken = [_outline(points_of(thing, 40), room) for thing in room.things]
+    taken = [box.mean(0) + share * (box - box.mean(0)) for box in taken]
+    made: list[tuple[Patches, Surface]] = []
+    for k in range(len(names)):
+        parts = _piece(names[(first + k) % len(names)], room, window, taken)
+        if parts:
+            made += parts
+            taken.append(_outline(np.concatenate([p.points.reshape(-1, 3) for p, _ in parts]), room))
+        if len(taken) == len(room.things) + 2:
+            break
+    return made
+
+
+def _piece(
+    name: str, room: Room, window: tuple[float, ...], taken: Sequence[np.ndarray]
+) -> list[tuple[Patches, Surface]]:
+    """Return the parts of a decoration in a place where it overlaps none of the rectangles `taken` in the picture;
+    empty if there is no such place.
     """
     back, (eye, aim) = WALL[room.setting], camera_of(room)
-    names = [name for name, piece in DRESSING.items() if piece["setting"] == room.setting]
-    name = names[(room.aim_x + room.ground) % len(names)]
     half, deep = DRESSING[name]["half"], DRESSING[name]["deep"]
     seen = (back - eye[1]) * math.tan(math.radians(VIEW / 2))
-    things = [_outline(points_of(thing, 40), room) for thing in room.things]
     if any(box_of(thing)[4] > back - deep - 2 for thing in room.things):
         return []
     for share in (-0.55, 0.55, -0.7, 0.7, -0.35, 0.35):
@@ -154,7 +178,7 @@ def _dressing(room: Room, window: tuple[float, ...]) -> list[tuple[Patches, Surf
         parts = [(p.moved(np.eye(3), (x, back, 0)), surface(paint, "", "", "")) for paint, p in dressing_of(name)]
         low, high = _outline(np.concatenate([p.points.reshape(-1, 3) for p, _ in parts]), room)
         whole = np.abs([low, high]).max() < 0.98 or room.setting == "room"
-        if whole and all((np.maximum(low, other[0]) > np.minimum(high, other[1])).any() for other in things):
+        if whole and all((np.maximum(low, other[0]) > np.minimum(high, other[1])).any() for other in taken):
             return parts
     return []
 

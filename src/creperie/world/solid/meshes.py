@@ -160,7 +160,7 @@ def _turn_y(numbers: Numbers) -> Patches:
 
 
 def _ball(numbers: Numbers) -> Patches:
-    at = np.linspace(-np.pi / 2, np.pi / 2, 25)
+    at = np.linspace(-np.pi / 2, np.pi / 2, 9)
     outline = np.stack([np.cos(at), np.sin(at)], 1)
     radii = np.array(numbers[3:])
     ball = _turn((0, 0, 0, *outline.ravel() * radii.max()), plan=False)
@@ -312,13 +312,52 @@ def _blade(numbers: Numbers) -> Patches:
 
 
 def _bloom(numbers: Numbers) -> Patches:
-    """Return the petals of a flower. `numbers` are its middle (x, y, z), its radius, and the angle in degrees by which
+    """Return the petals of a tulip. `numbers` are its middle (x, y, z), its radius, and the angle in degrees by which
     it is tilted from straight up towards the camera.
     """
     radius, tilt = numbers[3:]
-    rings = [(10, 0.0, radius, 0.55), (8, 20.0, 0.75 * radius, 0.9)]
-    petals = [_blade((0, 0, 0, at + 360 * k / n, size, 0.62 * size, up)) for n, at, size, up in rings for k in range(n)]
+    t, side = np.linspace(0, 1, 17)[:, None], np.linspace(-1, 1, 9)[None]
+    wide = 0.98 * np.sin(np.pi * (0.14 + 0.84 * t)) ** 0.7 * side
+    high = 2 * radius * (t - 0.1 * side**2 * t**2) - 0.4 * radius
+    petals = []
+    for k in range(6):
+        out = (0.86 if k % 2 else 1) * radius * (0.2 + 0.8 * np.sin(np.pi * (0.06 + 0.66 * t))) * (1 - 0.12 * side**2)
+        at = wide + k * np.pi / 3
+        petals.append(_smooth(np.stack(np.broadcast_arrays(out * np.cos(at), out * np.sin(at), high), 2)))
     return joined(petals).moved(turned("x", tilt), numbers[:3])
+
+
+def _basketry(numbers: Numbers) -> Patches:
+    """Return a surface of revolution with rods woven around its outside. `numbers` are as for `_turn`."""
+    profile = np.array(numbers[3:], float).reshape(-1, 2)[1:5]  # its outer wall
+    rows, stakes = 9, 22
+    up, turn = np.linspace(0, rows - 1e-6, 6 * rows + 1)[:, None], np.linspace(0, 2 * np.pi, 6 * stakes + 1)[None]
+    z = profile[0, 1] + (profile[-1, 1] - profile[0, 1]) * up / rows
+    bend = np.cos(stakes * turn + np.pi * np.floor(up)) * np.abs(np.sin(np.pi * up)) ** 0.5
+    r = np.interp(z, profile[:, 1], profile[:, 0]) + 0.35 + 0.5 * bend - 0.3 * (1 - np.abs(np.sin(np.pi * up)) ** 0.5)
+    rods = _smooth(np.stack(np.broadcast_arrays(r * np.cos(turn), r * np.sin(turn), z), 2))
+    return joined([_turn(numbers), rods.moved(np.eye(3), numbers[:3])])
+
+
+def _print(numbers: Numbers) -> Patches:
+    """Return lines of print on a page of an open book. `numbers` are the side of the page (-1 or 1) and the points
+    (x, z) of its curve, from the middle to the edge.
+    """
+    side, *curve = numbers
+    at = np.concatenate([points for points, _ in _curve(np.reshape(curve, (-1, 2)), 6)])
+    words = []
+    for row in range(20):
+        left, last = 2.6, 12.8 if row % 7 != 6 else 7.0
+        for k in range(12):
+            right = left + 0.4 + (row * 37 + k * 53 + 11 * side) % 17 / 13
+            if right > last:
+                break
+            x = np.array([left, right])[None, :] if side > 0 else 15.4 - np.array([left, right])[None, :]
+            z = np.interp(x, at[:, 0], at[:, 1]) + 0.05
+            y = 8.6 - 0.9 * row + np.array([0.0, 0.27])[:, None]
+            words.append(grid(np.stack(np.broadcast_arrays(side * x, y, z), 2)))
+            left = right + 0.28
+    return joined(words)
 
 
 def _canopy(numbers: Numbers, *, smooth: bool = False) -> Patches:
@@ -395,6 +434,8 @@ _SHAPES: dict[str, Callable[[Numbers], Patches]] = {
     "label": _label,
     "leaf": _leaf,
     "bloom": _bloom,
+    "basketry": _turn,
+    "print": _print,
     "canopy": _canopy,
     "furl": _furl,
     "pillow": _pillow,
@@ -402,5 +443,6 @@ _SHAPES: dict[str, Callable[[Numbers], Patches]] = {
 _FINE: dict[str, Callable[[Numbers], Patches]] = {
     "cut z": lambda numbers: _cut(numbers[3:], *numbers[:3], steps=9),
     "leaf": _blade,
+    "basketry": _basketry,
     "canopy": lambda numbers: _canopy(numbers, smooth=True),
 }

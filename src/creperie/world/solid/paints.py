@@ -51,11 +51,12 @@ def _noise(size: int, cells: int, seed: int, stretch: int = 1) -> np.ndarray:
     return np.asarray(top * (1 - fy[:, None]) + low * fy[:, None])
 
 
-def _grain() -> np.ndarray:
-    """Return a texture of wood: straight fibres along x, with fine pores."""
-    broad, lines, fibres = (_noise(256, cells, k, cells // 2).T - 0.5 for k, cells in enumerate((8, 32, 128)))
-    pores = np.clip(_noise(256, 128, 3, 16).T - 0.72, 0, 1)
-    return np.asarray(0.85 + 0.16 * broad + 0.1 * lines + 0.09 * fibres - 0.5 * pores)
+def _grain(size: int = 256) -> np.ndarray:
+    """Return a texture of wood: fibres along x between wavy rings, with fine pores."""
+    broad, lines, fibres = (_noise(size, cells, k, cells // 2).T - 0.5 for k, cells in enumerate((8, 32, size // 2)))
+    pores = np.clip(_noise(size, size // 2, 3, 16).T - 0.72, 0, 1)
+    rings = np.sin(2 * np.pi * (9 * np.arange(size)[:, None] / size + 2.6 * _noise(size, 8, 4, 4).T))
+    return np.asarray(0.87 + 0.16 * broad + 0.1 * lines + 0.12 * fibres - 0.5 * pores - 0.1 * np.clip(rings, 0, 1) ** 2)
 
 
 def _texture(name: str) -> np.ndarray:
@@ -63,11 +64,12 @@ def _texture(name: str) -> np.ndarray:
     y, x = np.mgrid[:64, :64]
     if name == "wood":
         return _grain()
+    if name == "painted":
+        return 0.8 + 0.2 * _grain()
     if name == "weave":
         return 0.86 + 0.14 * np.where((x // 4 + y // 4) % 2, np.sin(x * np.pi / 4) ** 2, np.sin(y * np.pi / 4) ** 2)
     if name == "wicker":
-        over = (x // 16 + y // 8) % 2
-        return 0.5 + 0.5 * np.where(over, np.sin(y * np.pi / 8), np.abs(np.sin(x * np.pi / 16)) * 0.75)
+        return 0.72 + 0.2 * _noise(64, 64, 18, 16).T + 0.16 * (_noise(64, 8, 19) - 0.5)
     if name == "crust":
         return 0.74 + 0.18 * _noise(64, 4, 15).T + 0.2 * _noise(64, 32, 16)
     if name in ("fur", "card"):
@@ -132,7 +134,8 @@ class Surface:
             return light
         at = np.linspace(0, SHADE, len(light))[:, None, None]
         up = np.where(at < 3.9, at, 7.8 - at) / 3.9
-        return light * (0.12 + 0.88 / (1 + (2.4 * (up - 0.66)) ** 2) ** 1.5)
+        thread = 0.94 + 0.06 * np.cos(np.arange(len(light)) * 1.6)[:, None, None]
+        return light * thread * (0.04 + 0.96 / (1 + (3.2 * (up - 0.62)) ** 2) ** 1.5)
 
     def picture(self) -> np.ndarray:
         """Return the image on the surface: (n, n, 3) uint8; on a shade, all of it, outside and then inside."""
@@ -162,7 +165,7 @@ def surface(paint: str, colour: str, material: str, pattern: str) -> Surface:
     roughness, metallic, texture = MATERIALS[material]
     rgb = COLOURS[colour] if colour else NATURAL[material]
     tiles = 3.5 if texture == "wood" else 0.5 if texture == "weave" and not pattern else 1
-    light = (2.6, 2.0, 1.35) if paint == "lit" else ()
+    light = (3.4, 2.5, 1.5) if paint == "lit" else ()
     return Surface(rgb, roughness, metallic, texture, pattern, tiles, material == "glass", light)
 
 
@@ -186,8 +189,10 @@ def large_picture(colour: Rgb, style: str) -> np.ndarray:
     shade = 0.97 + 0.06 * (_noise(512, 64, 7) - 0.5)
     if style == "stripes":
         shade = shade * np.where(x // 64 % 2, 1.0, 0.92)
-    if style == "tiles":
-        shade = shade * np.where((x % 128 < 4) | (y % 128 < 4), 0.72, 0.97 + 0.05 * _spots(x // 128 + 5 * (y // 128)))
+    if style in ("tiles", "terracotta"):
+        shade = (shade + 0.14 * (_noise(512, 32, 17) - 0.5)) * np.where(
+            (x % 128 < 4) | (y % 128 < 4), 0.72, 0.9 + 0.14 * _spots(x // 128 + 5 * (y // 128))
+        )
     if style in ("bricks", "metro"):
         high, joint, rough = (32, 0.8, 0.22) if style == "bricks" else (64, 1.12, 0)
         row = y // high
@@ -205,26 +210,31 @@ def large_picture(colour: Rgb, style: str) -> np.ndarray:
                 inside = np.abs(a) < 11 * np.sqrt(np.clip(1 - ((b + 20) / 26) ** 2, 0, 1))
                 shade = np.where(inside & (np.abs(a) > 1), shade * 1.14, shade)
     if style == "plaster":
-        shade = 0.97 + 0.03 * _noise(512, 8, 11) + 0.03 * _noise(512, 64, 7)
+        shade = 0.94 + 0.07 * _noise(512, 8, 11) + 0.04 * _noise(512, 64, 7) + 0.03 * _noise(512, 256, 8)
+    if style == "checker":
+        shade = shade * np.where((x // 128 + y // 128) % 2, 0.42, 1) * np.where((x % 128 < 3) | (y % 128 < 3), 0.8, 1)
     if style == "stone":
-        shade = 0.92 + 0.05 * _noise(512, 8, 7) + 0.07 * _noise(512, 256, 12) + 0.04 * _noise(512, 64, 14)
+        shade = 0.86 + 0.1 * _noise(512, 8, 7) + 0.12 * _noise(512, 256, 12) + 0.06 * _noise(512, 64, 14)
+    if style == "marble":
+        veins = [np.abs(_noise(512, n, k) - 0.5 + 0.2 * (_noise(512, 32, k + 1) - 0.5)) for n, k in ((4, 21), (8, 23))]
+        shade = 1.04 - 0.22 * np.exp(-25 * veins[0]) - 0.08 * np.exp(-40 * veins[1]) + 0.06 * (_noise(512, 8, 25) - 0.5)
     if style == "parquet":
         turned = (x // 128 + y // 128) % 2 == 1
         along, across = np.where(turned, y, x), np.where(turned, x, y)
         tone = 0.92 + 0.12 * _spots(across // 32 + 37 * (along // 128) + 11 * turned)
         seam = (across % 32 < 2) | (along % 128 < 2)
-        shade = (0.45 + 0.6 * _grain()[across // 2 % 256, along // 2 % 256]) * tone * np.where(seam, 0.78, 1.04)
+        shade = (0.3 + 0.76 * _grain()[across // 2 % 256, along // 2 % 256]) * tone * np.where(seam, 0.7, 1.04)
     if style == "gingham":
-        shade = shade * (1.08 - 0.11 * (x // 32 % 2) - 0.11 * (y // 32 % 2))
+        shade = shade * (1.66 - 0.36 * (x // 32 % 2) - 0.36 * (y // 32 % 2))
     if style == "woven":
         over = (x // 8 + y // 8) % 2  # threads, and no long lines: they would look like boards
         thread = np.sin(np.where(over, x, y) * np.pi / 8) ** 2
         shade = (0.9 + 0.1 * thread) * (0.95 + 0.1 * _noise(512, 64, 9))
     if style in ("planks", "board"):  # a board has no seams
         row = y // 64
-        grain = np.tile(_grain().repeat(2, 1), (2, 1))
+        grain = _grain(512)
         moved = np.take_along_axis(np.roll(grain, 64, 0), (x + row * 137) % 512, 1)
         tone = np.array([1, 0.93, 1.04, 0.96, 0.9, 1.02, 0.95, 0.99])[row]
         seam = (y % 64 < 2) | ((x + row * 190) % 512 < 2)
-        shade = (0.45 + 0.55 * moved) * tone * np.where(seam, 0.7 if style == "planks" else 0.96, 1.05)
+        shade = (0.2 + 0.85 * moved) * tone * np.where(seam, 0.7 if style == "planks" else 0.96, 1.05)
     return np.clip(np.array(colour, float) * shade[..., None], 0, 255).astype(np.uint8)

@@ -26,16 +26,16 @@ import numpy as np
 from PIL import Image
 
 from creperie.core import Progress, UsageError, cache_home, missing_extra, option, silent, write_bytes
-from creperie.world.solid.develop import expose, smooth
+from creperie.world.solid.develop import defocus, expose, smooth
 from creperie.world.solid.furnish import plane, surroundings
 from creperie.world.solid.meshes import Patches, build, fuzz, joined, turned
 from creperie.world.solid.models import SOLIDS, drawn_of
 from creperie.world.solid.paints import LIGHTS, SHADE, Surface, linear, surface
 from creperie.world.solid.scene import Room, Solid
-from creperie.world.solid.space import VIEW, camera_of, pose_of
+from creperie.world.solid.space import VIEW, camera_of, points_of, pose_of
 
 VARIANTS = {"cuda": "cuda_ad_rgb", "llvm": "llvm_ad_rgb", "scalar": "scalar_rgb"}
-SAMPLES = 12  #: per pixel
+SAMPLES = 8  #: per pixel
 _LIBRARY = "DRJIT_LIBLLVM_PATH"
 _LIBRARIES = (
     "usr/lib/*/libLLVM*.so*",
@@ -58,7 +58,7 @@ class RenderOptions:
         """Return the picture of a room as the content of a PNG file. It is read from the cache or, if it is not there,
         rendered.
         """
-        file = cache_home() / "rooms-11" / f"{size}-{self.samples}" / f"{room.code}.png"
+        file = cache_home() / "rooms-12" / f"{size}-{self.samples}" / f"{room.code}.png"
         if not file.is_file():
             out = BytesIO()
             Image.fromarray(render_room(room, size, samples=self.samples, variant=self.variant)).save(out, "PNG")
@@ -161,11 +161,15 @@ def render_room(
         eye, aim = camera_of(room)
         facing = np.abs(guide[..., 3:6] @ (turned("z", turn) @ (aim - eye))) / np.linalg.norm(aim - eye)
         glass = (np.abs(guide[..., 6] - clear[..., 6]) > 0.003 * clear[..., 6])[..., None]
-        through = _TINT ** (1 / np.clip(facing, 0.09, 1))[..., None]
+        own = np.clip(guide[..., :3], 1e-3, 1)
+        dyed = 0.85 * (own / own.max(2, keepdims=True)) ** 0.7
+        through = np.where(own.max(2, keepdims=True) > 0.016, dyed, _TINT) ** (1 / np.clip(facing, 0.09, 1))[..., None]
         bent = np.round(0.09 * size * (1 - facing[..., None]) ** 2 * guide[..., [5, 3]] * (1, -1)).astype(int)
         y, x = (np.clip(np.mgrid[:size, :size][k] + bent[..., k], 0, size - 1) for k in (0, 1))
         light = np.where(glass, light + through * beyond[y, x], light)
-    return expose(light)
+    things = [points_of(thing, 40) - camera_of(room)[0] for thing in room.things]
+    last = max((float(np.linalg.norm(points, axis=1).max()) for points in things), default=math.inf)
+    return expose(defocus(light, guide, last))
 
 
 _TINT = np.array((0.72, 0.87, 0.85))  #: of light that passes through glass
@@ -186,22 +190,11 @@ def _light_in(
     for k, (look, patches_of) in enumerate(lamps.items()):
         made[f"light{k}"] = _glowing_mesh(mi, look, patches_of)
     scene, seed = mi.load_dict(made), zlib.crc32(room.code.encode()) >> 1
-    _keep_variable(mi, scene.sensors()[0], ("aperture_radius", "focus_distance"))
     light = mi.render(scene, integrator=mi.load_dict({"type": "path", "max_depth": 4, "rr_depth": 2}), seed=seed)
     # not in one integrator with the path, which would then run twice
     aovs = mi.load_dict({"type": "aov", "aovs": "al:albedo,nn:sh_normal,dd:depth"})
     guide = np.array(mi.render(scene, integrator=aovs, seed=seed))[..., -7:]
     return smooth(np.array(light), guide), guide
-
-
-def _keep_variable(mi: Any, part: Any, names: Sequence[str]) -> None:
-    """Keep the named parameters variable in the compiled code, so that it need not be compiled again for
-    other values.
-    """
-    if not mi.variant().startswith("scalar"):
-        params = mi.traverse(part)
-        for name in names:
-            import_module("drjit").make_opaque(params[name])
 
 
 def _sky(mi: Any, room: Room) -> dict[str, Any]:
@@ -243,9 +236,18 @@ def _parts(room: Room) -> list[tuple[Patches, Surface]]:
             if look.glass and not SOLIDS[thing.kind].under:  # its foot is thick
                 foot = build("turn", (0, 0, 0, 0, 0.1, 3.2, 0.1, 3.2, 0.6, 0, 0.6))
                 parts.append((foot.moved(*pose_of(thing)), Surface((54, 62, 57), 0.2)))
+            if (thing.kind, paint, look.pattern) == ("bottle", "main", "") and thing.colour in _BOTTLES:
+                look = replace(look, rgb=tuple(round(0.5 * v) for v in look.rgb), roughness=0.02, glass=True)
             if paint == "cream":
                 own = joined([own, fuzz(own, 5000, 0.25)])
-            if look.plain and paint == "main" and not look.light:  # nor are two things quite of one tone
+            if (
+                look.plain
+                and paint == "main"
+                and thing.material == "plastic"
+                and SOLIDS[thing.kind].place[0] == "floor"
+            ):
+                look = replace(look, texture="painted", tiles=3.5)
+            elif look.plain and paint == "main" and not look.light:  # nor are two things quite of one tone
                 red, green, blue = (round(v * (0.94 + 0.08 * (k * 0.618 % 1))) for v in look.rgb)
                 look = replace(look, rgb=(red, green, blue))
             parts.append((own.moved(*pose_of(thing)), look))
@@ -263,17 +265,15 @@ def _outside_light_fur(hair: Patches, bear: Solid) -> Patches:
     return Patches(hair.points[free], hair.normals[free], hair.uv[free])
 
 
+_BOTTLES = ("red", "orange", "yellow", "green", "blue", "purple", "brown")  #: colours of bottles of dyed glass
 _HANDS = {"hour": 35, "minute": 80}  #: degrees by which hands of the next clock are turned
 
 
 def _camera(mi: Any, room: Room, size: int, samples: int, turn: float) -> dict[str, Any]:
     eye, aim = camera_of(room)
     moved = aim + turned("z", turn) @ (eye - aim)
-    far = float(np.linalg.norm(aim - eye))
     return {
-        "type": "thinlens",  # the wall behind is a little out of focus, the things are not
-        "aperture_radius": 0.004 * far,
-        "focus_distance": far,
+        "type": "perspective",
         "fov": VIEW,
         "to_world": mi.ScalarTransform4f().look_at(moved.tolist(), aim.tolist(), [0, 0, 1]),
         "film": {"type": "hdrfilm", "width": size, "height": size, "rfilter": {"type": "box"}},
@@ -329,7 +329,10 @@ def _glowing_mesh(mi: Any, look: Surface, pieces: Sequence[Patches]) -> Any:
     they are so large that enough paths meet them.
     """
     maps: dict[str, Any] = {}
-    for name, values in (("radiance", look.shine()), ("reflectance", linear(look.picture()))):
+    for name, values in (
+        ("radiance", look.shine()),
+        ("reflectance", linear(look.picture()) * (0.3 if look.shade else 1)),
+    ):
         rows, columns = (np.arange(n) * m // n for n, m in zip((512, 64), values.shape))
         bitmap = mi.Bitmap(values[np.ix_(rows, columns)].astype(np.float32))
         maps[name] = {"type": "bitmap", "bitmap": bitmap, "raw": True}
