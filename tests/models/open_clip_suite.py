@@ -274,10 +274,10 @@ def named_models() -> list[str]:
 def test_every_model_that_is_named_is_in_the_library(library: Any) -> None:
     """The architecture and the tag exist, and the activation is the one that the weights were trained with."""
     from creperie.models import parse_uri
-    from creperie.models.openclip import _named, _quick_gelu
+    from creperie.models.openclip import _architecture_and_weights, _quick_gelu
 
     def look(name: str) -> None:
-        architecture, source = _named(library, parse_uri(name))
+        architecture, source = _architecture_and_weights(library, parse_uri(name))
         _quick_gelu(library, architecture, source, None, name)
 
     names = named_models()
