@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from creperie.auditing import AttackerModels, Pairs, item_wins, make_attackers, pairs_of
-from creperie.bench import load
+from creperie.auditing import AttackerModels, Pairs, calibrated, item_wins, make_attackers, measure_attacker, pairs_of
+from creperie.bench import Benchmark, Item, from_items, load
 
 SUGARCREPE = ("add_att", "add_obj", "replace_att", "replace_obj", "replace_rel", "swap_att", "swap_obj")
 
@@ -46,6 +46,25 @@ def test_the_learned_attacker_is_neither_overfit_nor_strawman(
 ) -> None:
     reached = accuracies(sugarcrepe.of_subset(subset), "learned")
     assert least < reached[subset] < most
+
+
+@pytest.mark.slow
+def test_with_roles_at_random_it_is_at_chance(shared_data: Path) -> None:
+    bench = load(f"sugarcrepe:{shared_data / 'sugarcrepe'}").only(["swap_att"])
+    pairs = pairs_of(_random_roles(bench, seed=7))
+    for attacker in make_attackers(["learned", "learned-linear"], AttackerModels()):
+        found = measure_attacker(calibrated(pairs, attacker.margins(pairs), directed=True))
+        assert 0.44 < found.accuracy < 0.56
+        assert found.bits < 0.02
+
+
+def _random_roles(bench: Benchmark, seed: int) -> Benchmark:
+    rng = np.random.Generator(np.random.PCG64(seed))
+    items = []
+    for item in bench:
+        captions = item.captions if rng.random() < 0.5 else item.captions[::-1]
+        items.append(Item(item.id, item.subset, item.images, captions, item.match))
+    return from_items("control", items)
 
 
 @pytest.mark.slow
