@@ -1,18 +1,22 @@
 """Swaps of the attributes of two things: looks, size, side or nationality.
 
-Two attributes can change places if they are of the same sort (two colours, two opposites) and describe things that a
-reader can tell apart: by name, by number, or by something else that the caption says about only one of them.
+Neighbouring words that describe a thing in one respect change places together: `dark green velvet`, `long, thin`. Two
+such attributes can change places if both are looks (colour, material, pattern) or if they are opposites, and if they
+describe things that a reader can tell apart: by name, by number, or by what the caption says about only one of them.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
 from typing import Any
 
 from creperie.lang import (
     dimension_of,
+    doers,
     in_one_group,
     is_above,
     is_reciprocal,
@@ -25,62 +29,154 @@ from creperie.lang import (
 )
 from creperie.making.atoms import base_of, joined, look_of, look_of_word
 from creperie.making.corpus import WordCounts
-from creperie.making.edits import CaptionEdit, may_be, other_materials, qualities
+from creperie.making.edits import CaptionEdit, may_be, qualities
 from creperie.making.exchanging import ParsedScene, exchange_spans, sort_here
 from creperie.making.plausible import ANIMATE, MADE, frames
 from creperie.making.verbs import is_name, is_nation, topics
 
-_ONE = ("one", "ones")
+_ONE = ("one", "ones", "another", "others")
 #: Shades that are said without a colour.
 _DEPTHS = frozenset(("pale", "dark"))
+_STUFF = ("material", "fabric", "pattern")
+_SURFACE = ("colour", *_STUFF)
+#: What follows a look and a hyphen: `gold-plated`.
+_HYPHENED = ("plated", "coloured", "colored", "toned", "glazed", "print", "patterned", "tiled", "rimmed", "clad")
 #: Nouns of what a look is, not of a thing that has it: `a silk tie with a paisley pattern`.
 _LOOKS = frozenset(
-    ("pattern", "print", "design", "finish", "colour", "color", "tone", "shade", "setting", "light", "trim")
+    ("pattern", "print", "design", "finish", "colour", "color", "tone", "setting", "light", "trim", "suit")
 )
 
 
-# -- attributes ------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Attribute:
+    """Neighbouring words that describe a thing in one respect, from `start` to `end` (exclusive)."""
+
+    doc: Any
+    start: int
+    end: int
+    noun: Any  #: what they describe
+    family: str  #: "surface", "size", "side", "nation", or empty
+
+    @property
+    def words(self) -> Any:
+        return self.doc[self.start : self.end]
+
+    @property
+    def last(self) -> Any:
+        return self.doc[self.end - 1]
+
+    @property
+    def worn(self) -> bool:
+        """True for a look after a preposition, which clothes or covers may have: `a woman in red`."""
+        before = self.doc[max(0, self.start - 1)]
+        return self.noun.i < self.start and (before.lower_ == "in" or base_of(before) == "wear")
+
+    def colour(self) -> Attribute | None:
+        """Return the one colour among the words; None if there is none or more than one."""
+        own = [t for t in self.words if _is_colour(t.lower_) and look_of(t) not in _STUFF]
+        if self.family != "surface" or not own or own[-1].i - own[0].i + 1 != len(own):
+            return None
+        start = own[0].i
+        while start > self.start and self.doc[start - 1].text in ("-", *frames()["shades"]):
+            start -= 1
+        return Attribute(self.doc, start, own[-1].i + 1, self.noun, self.family)
+
+
+# -- swaps -----------------------------------------------------------------------------------------------------------
 
 
 def swapped_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
     """Yield edits that swap the attributes of two things, if each attribute could be said of the other thing."""
-    scene = ParsedScene(doc)
-    for left, right in combinations(_attributes(doc), 2):
-        if not are_opposed(left, right):
+    scene, every = ParsedScene(doc), _attributes(doc)
+    looks = Counter(a.noun.i for a in every if a.family == "surface")
+    for pair in combinations(every, 2):
+        if not are_opposed(*pair):
             continue
-        spans = attribute_span(left), attribute_span(right)
-        said = [{t.lower_ for t in doc[slice(*s)]} for s in spans]
-        if spans[0][1] > spans[1][0] or said[0] & said[1] or (said[0] | said[1]) & set(frames()["gendered"]):
+        left, right = _same_dimension(*pair)
+        said = [{t.lower_ for t in one.words if t.is_alpha} for one in (left, right)]
+        if left.end > right.start or said[0] & said[1] or (said[0] | said[1]) & set(frames()["gendered"]):
             continue
-        change = f"{doc[slice(*spans[0])].text} ↔ {doc[slice(*spans[1])].text}"
-        why = "" if _are_sides(left, right) else _why_unfit(scene, left, right, spans, corpus)
+        change, tokens = f"{left.words.text} ↔ {right.words.text}", (left.last, right.last)
+        why = "" if left.family == "side" else _why_unfit(scene, left, right, corpus)
+        if any(looks[a.noun.i] > 1 for a in pair) and not all(a.colour() for a in pair):
+            why = why or "one of them has another look, too"
         if why:
-            yield CaptionEdit(
-                doc.text,
-                change,
-                left.i,
-                (left, right),
-                f"*{left.text}* and *{right.text}* could change places, but {why}",
-            )
+            told = f"*{left.words.text}* and *{right.words.text}* could change places, but {why}"
+            yield CaptionEdit(doc.text, change, left.start, tokens, told)
+        else:
+            text = exchange_spans(doc, (left.start, left.end), (right.start, right.end), repair=True)
+            yield CaptionEdit(text, change, left.start, tokens, told="each may have the look of the other")
+
+
+def _same_dimension(left: Attribute, right: Attribute) -> tuple[Attribute, Attribute]:
+    """Return only the colours of two looks if each has one, else both attributes as they are."""
+    colours = left.colour(), right.colour()
+    return (colours[0], colours[1]) if colours[0] and colours[1] else (left, right)
+
+
+# -- the attributes of a caption -------------------------------------------------------------------------------------
+
+
+def _attributes(doc: Any) -> list[Attribute]:
+    """Return the attributes that a caption gives to things, in order."""
+    known, found, end = {t.i for t in qualities(doc)}, [], 0
+    for token in doc:
+        if token.i < end or not (family := _family(token, known)):
             continue
-        text = exchange_spans(doc, *spans, repair=True)
-        yield CaptionEdit(text, change, left.i, (left, right), told="each may have the look of the other")
+        start, end = _span(token, family, known)
+        noun = token if family == "side" else _described(doc, start, end)
+        last = end - 1 if noun is not None and noun.i == end - 1 > start else end  # `the pale wood`
+        if noun is not None:
+            found.append(Attribute(doc, start, last, noun, family if family != "other" else ""))
+    return found
 
 
-def _attributes(doc: Any) -> list[Any]:
-    """Return the words that describe how a thing looks, its nationality (`French`) or its side (`left`)."""
-    before = [t for t in doc[:-1] if (t.tag_ == "NN" or not t.i) and t.nbor(1).tag_ == "NN"]
-    stuffs = [t for t in before if look_of_word(t.lower_, "NN") in ("material", "fabric")]
-    worn = [t for t in doc if t.dep_ == "pobj" and t.head.lower_ in ("in", "of") and look_of(t)]
-    graded = [t for t in doc if t.tag_ in ("JJR", "JJS") and t.text.isalpha()]
-    sides = [t for t in doc if _is_side(t)]
-    after = [doc[t.i + 1].tag_ if t.i + 1 < len(doc) else "" for t in doc]
-    nations = [t for t in doc if is_nation(t.text) and (after[t.i] in ("NN", "NNS") or _is_somebody(t))]
-    loose = [t for t in doc if t.tag_[:2] in ("NN", "JJ", "VB") and t.is_lower and _is_colour(t.lower_)]
-    every = sorted({*qualities(doc), *worn, *graded, *sides, *nations, *loose, *stuffs}, key=lambda t: t.i)
-    every = [t for t in every if t.dep_ != "pobj" or base_of(t) not in frames()["named_by_colour"]]  # a glass of wine
-    said = [t for t in every if _is_side(t) or (described(t) is not None and not _is_of_name(t))]
-    return [t for t in said if not any(t.i == other.i - 1 and _is_shade(t, other) for other in said)]
+def _family(token: Any, known: set[int]) -> str:
+    """Return the respect in which a word may describe a thing; empty if it describes none. `known` are the indices of
+    descriptive adjectives.
+    """
+    after = token.nbor(1) if token.i + 1 < len(token.doc) else token
+    if _is_side(token):
+        return "side"
+    if is_nation(token.text) and (after.tag_ in ("NN", "NNS") or _is_somebody(token)):
+        return "nation"
+    if token.tag_ in ("JJR", "JJS") and token.text.isalpha():
+        return "other"
+    plain = token.tag_[:2] in ("NN", "JJ", "VB") and (token.is_lower or not token.i) and token.text.isalpha()
+    named = token.tag_[:3] == "NNP" and not token.is_lower  # `Waterproof boots`
+    if not plain or (token.dep_ == "pobj" and base_of(token) in frames()["named_by_colour"]):
+        return ""  # a glass of wine
+    looks = look_of(token) in _SURFACE and not named
+    if _is_colour(token.lower_) or looks or (token.tag_[:2] == "NN" and _is_solid(token.lower_)):
+        return "" if _is_of_name(token) else "surface"
+    if look_of(token) == "size" and token.tag_[:2] == "JJ":
+        return "size"
+    return "other" if token.i in known else ""
+
+
+def _span(token: Any, family: str, known: set[int]) -> tuple[int, int]:
+    """Return the span [start, end) of the words of one respect that begin with `token`, and their shade."""
+    doc, start, end = token.doc, token.i, token.i + 1
+    if family not in ("surface", "size"):
+        return start, end
+    while start and family == "surface" and (doc[start - 1].lower_ in frames()["shades"] or _is_hyphen(doc, start - 1)):
+        start -= 1 + (doc[start - 1].text == "-")  # `wine-red`
+    while end < len(doc):
+        step = 2 if doc[end].lower_ in (",", "and") or _is_hyphen(doc, end) else 1
+        after = doc[end + step - 1] if end + step <= len(doc) else token
+        if step == 2 and _is_hyphen(doc, end) and after.lower_ in _HYPHENED:
+            end += 2
+            continue
+        alike = after.lower_ in frames()["shades"] if family == "surface" else False
+        listed = step == 1 or (after.tag_[:2] != "NN" and doc[end - 1].tag_[:2] != "NN")
+        if after.i < end or not listed or not (alike or _family(after, known) == family):
+            break
+        end += step
+    return start, end
+
+
+def _is_hyphen(doc: Any, i: int) -> bool:
+    return i > 0 and doc[i].text == "-" and not doc[i].whitespace_ and not doc[i - 1].whitespace_
 
 
 def _is_of_name(word: Any) -> bool:
@@ -98,12 +194,6 @@ def _is_somebody(nation: Any) -> bool:
     return i > 0 and doc[i - 1].lower_ in ("a", "an", "the", "another") and not goes_on and is_nation(nation.text)
 
 
-def _is_shade(word: Any, colour: Any) -> bool:
-    """Return True if a word says which shade of a colour is meant, as in `olive green` or `pale pink`."""
-    shades = word.lower_ in frames()["shades"] or _names_colour(word.lower_)
-    return dimension_of(colour.lower_) == "colour" and shades
-
-
 def _is_side(token: Any) -> bool:
     """Return True for a word such as `left` or `upstairs` that says on which side or floor something is."""
     after = token.nbor(1).lower_ if token.i + 1 < len(token.doc) else ""
@@ -112,12 +202,14 @@ def _is_side(token: Any) -> bool:
     return any(token.lower_ in pair for pair in frames()["opposite_sides"]) and not fixed and not strengthens
 
 
-def _are_sides(left: Any, right: Any) -> bool:
-    return any({left.lower_, right.lower_} == {*pair} for pair in frames()["opposite_sides"])
-
-
 def _is_colour(word: str) -> bool:
-    return dimension_of(word) == "colour" or _names_colour(word)
+    return dimension_of(word) == "colour" or word in _DEPTHS or _names_colour(word)
+
+
+@cache
+def _is_solid(word: str) -> bool:
+    """Return True if the first sense of a noun is a solid substance, such as `cork`."""
+    return topics(word)[:1] == (27,) and not any(is_above(w, word, 1) for w in ("fluid", "ice", "soil", "food"))
 
 
 @cache
@@ -129,79 +221,131 @@ def _names_colour(word: str) -> bool:
     return any("color" in up.words for s in net.senses(word, "n")[:4] for up in net.above(s))
 
 
-def are_opposed(left: Any, right: Any) -> bool:
-    """Return True if two different words describe the same quality, such as two colours, `tall` and `low`, or `upper`
-    and `lower`.
+def _described(doc: Any, start: int, end: int) -> Any | None:
+    """Return what the words from `start` to `end` describe: the noun after them, the subject of `is`, the noun before
+    `in`, the participle in `lined with felt`; None if there is no such word.
     """
-    if left.lower_ == right.lower_:
+    last, link = doc[end - 1], doc[max(0, start - 1)]
+    if end < len(doc) and doc[end].lower_ in _ONE:
+        return doc[end]
+    listed = last.tag_[:2] == "NN" and end < len(doc) and doc[end].tag_ in ("CC", ",")  # striped wallpaper, floral …
+    if not listed and (noun := _noun_after(doc, end)) is not None:
+        return noun
+    if link.i and link.lower_ in ("in", "of", "with", "from"):
+        before = link.nbor(-1)  # whatever the parse attaches it to
+        covers = before.tag_ == "VBN" and not look_of(before)
+        if covers or link.lower_ in ("in", "of"):
+            return before if covers or before.tag_[:2] == "NN" or before.lower_ in _ONE else None
+    subjects = doers(last.head) if last.dep_ in ("acomp", "oprd", "attr") else []
+    if subjects:
+        return subjects[0] if len(subjects) == 1 else None
+    if start > 1 and doc[start - 1].text == "," and doc[start - 2].tag_[:2] == "NN":  # boots, olive green with
+        return doc[start - 2]
+    if last.tag_ in ("NN", "NNS") and start < last.i:
+        return last
+    nominal = start > 0 and doc[start - 1].lower_ == "the" and last.tag_ in ("JJR", "JJS")  # the older of the two
+    return last if nominal or _is_somebody(last) else None
+
+
+def _noun_after(doc: Any, end: int) -> Any | None:
+    """Return the last of the nouns that follow the modifier which ends at `end`, found without the parse; None if no
+    noun follows.
+    """
+    noun = None
+    for t in doc[end:]:
+        frisbee = t.tag_ == "NNP" and kind_of(t.lower_) and not t.nbor(-1).text[:1].isupper()
+        unread = t.tag_[:2] == "VB" and noun is not None and not knows_verb(lemma(t.text, t.tag_))  # floorboards
+        icing = t.tag_ == "VBG" and noun is None and t.i + 1 < len(doc) and doc[t.i + 1].tag_ in ("CC", "IN", ".", ",")
+        unread = unread or (icing and bool(topics(t.lower_)))
+        if t.tag_ in ("NN", "NNS") or unread or (t.tag_ == "NNP" and t.is_lower and noun is None) or frisbee:
+            noun = t
+        elif (
+            noun is not None
+            or t.tag_ not in ("JJ", "VBN", "VBG", "CD", "HYPH", "CC", "NNP", ",")
+            or (t.tag_ in ("CC", ",") and t.nbor(1).tag_ not in ("JJ", "VBN"))
+        ):
+            break
+    return noun
+
+
+# -- which attributes may change places ------------------------------------------------------------------------------
+
+
+def are_opposed(left: Attribute, right: Attribute) -> bool:
+    """Return True if two attributes describe things in the same respect, but differently: two looks, two nationalities,
+    `tall` and `low`, `upper` and `lower`.
+    """
+    if left.family != right.family or left.words.text.lower() == right.words.text.lower():
         return False
-    if _is_side(left) or _is_side(right):
-        return _are_sides(left, right) and (left.tag_[:2] == right.tag_[:2] or left.tag_[:1] in "JNR")
-    if (left.tag_ in ("JJR", "JJS") or right.tag_ in ("JJR", "JJS")) and left.tag_ != right.tag_:
+    if left.family in ("surface", "nation"):
+        return True
+    one, other = left.last, right.last
+    if left.family == "side":
+        sides = any({one.lower_, other.lower_} == {*pair} for pair in frames()["opposite_sides"])
+        return sides and (one.tag_[:2] == other.tag_[:2] or one.tag_[:1] in "JNR")
+    graded = [t.tag_ in ("JJR", "JJS") for t in (one, other)]
+    if any(graded) and one.tag_ != other.tag_:
         return False
-    if is_nation(left.text) or is_nation(right.text):
-        return is_nation(left.text) and is_nation(right.text)
-    one, other = (lemma(t.text, t.tag_) if t.tag_ in ("JJR", "JJS") else t.lower_ for t in (left, right))
-    looks = [look_of_word(one, left.tag_), look_of_word(other, right.tag_)]
-    if "colour" in looks or {one, other} <= _DEPTHS:
-        shown = described(left), described(right)
-        alike = None not in shown and base_of(shown[0]) == base_of(shown[1])
-        words = zip(looks, (one, other))
-        return all(k == "colour" or w in _DEPTHS or ((not k or alike) and _names_colour(w)) for k, w in words)
-    if looks == ["size", "size"]:
+    if left.family == "size":
+        words = [[lemma(t.text, t.tag_) if any(graded) else t.lower_ for t in a.words if t.is_alpha] for a in (left, right)]
         return any(
-            (one in more) != (other in more) and {one, other} <= {*more, *less} for more, less in frames()["sizes"]
+            (a in more) != (b in more) and {a, b} <= {*more, *less}
+            for a in words[0] for b in words[1] for more, less in frames()["sizes"]
         )
-    alike = (looks[0] == looks[1] not in ("", "state")) or set(looks) == {"material", "fabric"}
-    return alike or in_one_group("opposites", one, other) or other in open_wordnet().antonyms(one, "a")
+    first, second = (lemma(t.text, t.tag_) if any(graded) else t.lower_ for t in (one, other))
+    looks = [look_of_word(w, "JJ") for w in (first, second)]
+    alike = looks[0] == looks[1] not in ("", "state")
+    return alike or in_one_group("opposites", first, second) or second in open_wordnet().antonyms(first, "a")
 
 
-def _why_unfit(
-    scene: ParsedScene, left: Any, right: Any, spans: tuple[tuple[int, int], tuple[int, int]], corpus: WordCounts
-) -> str:
+def _why_unfit(scene: ParsedScene, left: Attribute, right: Attribute, corpus: WordCounts) -> str:
     """Return why two attributes cannot change places; empty if they can. They can if they describe two things that can
     be told apart, and if each attribute could describe the other thing.
     """
-    one, other = described(left), described(right)
-    if one is None or other is None or one == other or any(_is_doubled(t, s) for t, s in zip((left, right), spans)):
-        return "it is not clear of what they are said"
+    one, other = left.noun, right.noun
+    if one == other:
+        return "they are said of one and the same"
     if any(base_of(t) in _LOOKS for t in (one, other)):
-        return "one of them is a look, not a thing"
-    ends = [scene.doc[min(s[1], len(scene.doc) - 1)] for s in spans]
-    if ends[0].lower_ == ends[1].lower_ and ends[0].tag_[:2] == "NN":
-        one, other = ends  # whatever follows: `a white dog run`
-    alike = base_of(one) == base_of(other) or other.lower_ in _ONE or one.lower_ in _ONE
+        return "one of them is itself a look"
+    alike = base_of(one) == base_of(other) or any(t.lower_ in _ONE for t in (one, other))
     if alike and not are_told_apart(scene, one, other):
         return "nothing else tells the two apart"
-    hairy = {left.lower_, right.lower_} & {"blond", "blonde", "ginger", "auburn"}
-    if hairy and not all(base_of(t) in frames()["hairs"] or sort_here(t) == "person" for t in (one, other)):
-        return "one of them is said of hair only"
     within = ("is in", "is inside", "into", "is under", "is beneath", "is underneath", "is below", "is through")
-    inside = any(f.name in within for f, *_ in scene.between(one, other))
-    if look_of(left) == "size" and inside:
+    if left.family == "size" and any(f.name in within for f, *_ in scene.between(one, other)):
         return "the larger one does not fit into or under the smaller"
-    if other.lower_ in _ONE or is_nation(left.text) or all(_is_worn(t) for t in (left, right)):
+    if left.family == "nation" or alike:
         return ""
-    stuff = [(look_of(t), other_materials(t.lower_, "material")) for t in (left, right)]
-    unlike = stuff[0] != stuff[1] and [look for look, _ in stuff] != ["pattern"] * 2  # copper and iron are both metals
-    hides = ("leather", "suede")
-    looks = {"fabric" if t.lower_ in hides else look for t, (look, _) in zip((left, right), stuff)}
-    made_of = looks & {"material", "fabric", "pattern"}
-    heads = {base_of(one), base_of(other)}
-    fit = {look for look, rows in (("material", "rigid"), ("fabric", "soft")) if heads <= {*frames()[rows]}}
-    mixed = made_of and unlike and not alike and not made_of <= fit  # brass satchels
-    shaded = [s[1] - s[0] > 1 and look_of(scene.doc[s[0]]) in ("material", "fabric") for s in spans]
-    mixed = mixed or any(shaded)  # pink velvet
-    dark = _DEPTHS & {left.lower_, right.lower_} and not all(topics(base_of(t))[:1] in ((6,), ()) for t in (one, other))
-    grown = look_of(left) in ("size", "age") and len({sort_here(t) in ANIMATE for t in (one, other)}) > 1
-    shown = [n for t, n in ((left, one), (right, other)) if not _is_worn(t)]  # clothes have any colour
-    fits = all(_may_look(a, n, corpus) for a in (left, right) for n in shown)
-    return "" if fits and not (mixed or dark or grown) else "they are not said of both things"
+    mixed = left.family != "surface" and len({sort_here(t) in ANIMATE for t in (one, other)}) > 1
+    fits = all(_may_look(a, at, corpus) for a in (left, right) for at in (left, right))
+    return "" if fits and not mixed else "they are not said of both"
 
 
-def _is_worn(colour: Any) -> bool:
-    """Return True for a colour that somebody wears, as in `a woman in red` or `who wears white`."""
-    return colour.dep_ == "pobj" or base_of(colour.head) == "wear"
+def _may_look(attribute: Attribute, at: Attribute, corpus: WordCounts) -> bool:
+    """Return True if the thing that `at` describes could have another attribute instead. Man-made things and clothes
+    can have any colour, material and pattern; for people and animals, `may_be` decides.
+    """
+    noun, words = at.noun, [t for t in attribute.words if t.is_alpha and t.lower_ not in ("and", *frames()["shades"])]
+    base, looks = base_of(noun), {look_of(t) for t in attribute.words}
+    if at.worn or noun.tag_[:2] == "VB":
+        return True  # whatever clothes or covers look like
+    sort, senses = sort_here(noun), topics(base)
+    if base in frames()["hairs"] or any(t.lower_ in ("blond", "blonde", "ginger", "auburn") for t in words):
+        return base in frames()["hairs"] and all(t.lower_ in frames()["hair_colours"] for t in words)
+    if attribute.last.tag_ in ("JJR", "JJS"):
+        return True
+    if sort in ANIMATE or attribute.family == "":
+        return all(may_be(t.lower_, noun, corpus) for t in words)
+    if attribute.family == "size":
+        return senses[:1] not in ((7,), (9,), (10,), (11,), (28,))
+    made = sort in MADE or not senses or 6 in senses[:4] or is_worn(base) or base in frames()["fittings"]
+    if base in things()["inborn"] or (not made and is_name(f"{attribute.last.lower_} {base}")):  # `red onion`
+        return False
+    return made or (not looks & {*_STUFF} and _may_be_coloured(base, senses))
+
+
+def _may_be_coloured(base: str, senses: tuple[int, ...]) -> bool:
+    """Return True if a thing that is not made can be of several colours: flowers, letters, icing, not fruit or land."""
+    return is_above("flower", base) or (senses[:1] in ((10,), (13,), (25,), (27,)) and not is_above("produce", base))
 
 
 def are_told_apart(scene: ParsedScene, one: Any, other: Any) -> bool:
@@ -266,100 +410,3 @@ def _holder(scene: ParsedScene, thing: Any) -> Any | None:
         if role == "ground" and fact.name in ("wear", "have", "own", "is in", "in", "with", "is with"):
             return next((scene.doc[i] for i in sorted(fact.fillers("figure"))), None)
     return None
-
-
-def _is_doubled(adjective: Any, span: tuple[int, int]) -> bool:
-    """Return True if the noun of an adjective has a second attribute of the same dimension, as in `a gray,
-    white dog`.
-    """
-    own, before = look_of(adjective), adjective.doc[max(0, span[0] - 2) : span[0]]
-    beside = [c for c in adjective.head.lefts if c.i not in range(*span) and adjective.i < adjective.head.i]
-    joint = before if any(t.lower_ in ("and", ",") for t in before) and before[0].tag_[:2] != "NN" else ()
-    return own != "" and any(look_of(c) == own for c in (*beside, *joint))
-
-
-def _may_look(attribute: Any, noun: Any, corpus: WordCounts) -> bool:
-    """Return True if a noun could have an attribute that the caption gives to another noun. Man-made things can have
-    any colour and material; for people and animals, `may_be` decides.
-    """
-    base, look = base_of(noun), look_of(attribute)
-    senses = topics(base)
-    made = sort_here(noun) in MADE or 6 in senses[:3] or is_worn(base)
-    made = made or base in (*frames()["rigid"], *frames()["fittings"])
-    if sort_here(noun) in ANIMATE:
-        return may_be(attribute.lower_, noun, corpus)
-    if base in things()["inborn"] or (not made and is_name(f"{attribute.lower_} {base}")):  # `red onion`
-        return False
-    if base in frames()["hairs"]:
-        return attribute.lower_ in frames()["hair_colours"]
-    if look in ("material", "fabric", "pattern"):
-        return made or (look == "pattern" and senses[:1] == (27,)) or sort_here(noun) == "place"
-    if look == "colour" and base in ("background", "backdrop"):
-        return True
-    if look == "colour" and (senses[:1] in ((15,), (17,)) or is_above("produce", base)):
-        return False  # a black landscape, white apples
-    if look == "colour" and not made and senses[:1] not in ((13,), (20,), ()):
-        return False  # a blue field
-    return look in ("colour", "shape", "") or attribute.tag_ in ("JJR", "JJS") or may_be(attribute.lower_, noun, corpus)
-
-
-def described(adjective: Any) -> Any | None:
-    """Return the noun that an adjective describes, whether it stands before the noun, after `is`, or after `in`; None
-    if there is no such noun.
-    """
-    doc, i = adjective.doc, adjective.i
-    if adjective.dep_ == "pobj" and adjective.head.lower_ in ("in", "of"):  # `a cyclist in red`
-        before = doc[max(0, adjective.head.i - 1)]  # whatever the parse attaches it to
-        return before if before.tag_[:2] == "NN" or before.lower_ in _ONE else None
-    if i + 1 < len(doc) and doc[i + 1].lower_ in _ONE:
-        return doc[i + 1]
-    if (noun := _noun_after(adjective)) is not None:
-        return noun
-    subjects = [c for c in adjective.head.lefts if c.dep_ == "nsubj"] if adjective.dep_ == "acomp" else []
-    if subjects:
-        return subjects[0] if len(subjects) == 1 else None
-    first = attribute_span(adjective)[0]
-    if first > 1 and doc[first - 1].text == "," and doc[first - 2].tag_[:2] == "NN":  # boots, olive green with
-        return doc[first - 2]
-    nominal = i > 0 and doc[i - 1].lower_ == "the" and adjective.tag_ in ("JJR", "JJS")  # the older of the two
-    return adjective if nominal or _is_somebody(adjective) else None
-
-
-def _noun_after(modifier: Any) -> Any | None:
-    """Return the last of the nouns directly after a modifier, found without the parse; None if no noun follows."""
-    noun = None
-    for t in modifier.doc[modifier.i + 1 :]:
-        frisbee = t.tag_ == "NNP" and kind_of(t.lower_) and not t.nbor(-1).text[:1].isupper()
-        unread = t.tag_[:2] == "VB" and noun is not None and not knows_verb(lemma(t.text, t.tag_))  # floorboards
-        if t.tag_ in ("NN", "NNS") or unread or (t.tag_ == "NNP" and t.is_lower and noun is None) or frisbee:
-            noun = t
-        elif (
-            noun is not None
-            or t.tag_ not in ("JJ", "VBN", "VBG", "CD", "HYPH", "CC", "NNP", ",")
-            or (t.tag_ in ("CC", ",") and t.nbor(1).tag_ not in ("JJ", "VBN"))
-        ):
-            break
-    return noun
-
-
-def attribute_span(adjective: Any) -> tuple[int, int]:
-    """Return the span [start, end) of an adjective and the words that refine it, as in `dark blue` and `black and
-    white`.
-    """
-    doc, start, end = adjective.doc, adjective.i, adjective.i + 1
-    own = {
-        c.i for c in adjective.subtree if c.dep_ in ("conj", "cc", "advmod", "amod", "npadvmod") or c.text in ("-", ",")
-    }
-    shades = set(frames()["shades"])
-    if _is_side(adjective) or adjective.tag_ in ("JJR", "JJS"):
-        return start, end
-    while start and (
-        start - 1 in own
-        or doc[start - 1].lower_ in shades
-        or (doc[start - 1].text == "-" and start > 1)
-        or (look_of(adjective) == "colour" and _names_colour(doc[start - 1].lower_))
-    ):
-        start -= 1 + (doc[start - 1].text == "-")  # `wine-red`
-    while end in own or (end < len(doc) and end == adjective.i + 1 and dimension_of(doc[end].lower_) == "colour"):
-        end += 1
-    return start, end - (doc[end - 1].text in (",", "-"))
