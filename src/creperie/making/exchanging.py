@@ -81,7 +81,7 @@ def is_tied(noun: Any) -> bool:
         whole is not None
         and of_group(whole) != noun
         and whole.lower_ not in frames()["sides"]
-        and not _owns(noun, whole)
+        and not owns(noun, whole)
     ):
         return True  # a cup of tea; not the sleeve of a bridegroom
     if base_of(noun) in frames()["parts"] or noun.lower_ in (*frames()["around"], "sun", "moon"):
@@ -93,7 +93,7 @@ def is_tied(noun: Any) -> bool:
     if noun.i + 1 < len(noun.doc) and is_name(f"{noun.lower_} {noun.nbor(1).lower_}"):
         return True  # a booster shot
     around = (*noun.children, *outer(noun).children)
-    owner = noun.dep_ == "poss" and _owns(noun, noun.head) and bool(dependents(noun, "det"))
+    owner = noun.dep_ == "poss" and owns(noun, noun.head) and bool(dependents(noun, "det"))
     if noun.dep_ == "appos" or any(
         c.dep_ == "appos" or c.tag_ == "WP$" or (c.dep_ == "case" and not owner) for c in around
     ):
@@ -103,10 +103,14 @@ def is_tied(noun: Any) -> bool:
     )
 
 
-def _owns(noun: Any, thing: Any) -> bool:
-    """Return True if a noun names the owner of a thing: `the sleeve of a tailor`, `a passenger's bag`."""
-    somebody = sort_here(noun) in ANIMATE and topics(base_of(noun))[:1] != (14,)
-    return somebody and sort_here(thing) not in ANIMATE and topics(base_of(thing))[:1] in ((6,), (8,), (13,))
+def owns(noun: Any, thing: Any) -> bool:
+    """Return True if a noun names the owner of a thing or a body: `the sleeve of a tailor`, `a passenger's bag`."""
+    if not (noun.dep_ == "poss" or noun.head.lower_ == "of"):
+        return False
+    somebody = sort_here(noun) in (*ANIMATE, "name") and topics(base_of(noun))[:1] != (14,)
+    body = base_of(thing) in frames()["parts"] or topics(base_of(thing))[:1] == (8,)
+    solid = topics(base_of(thing))[:1] in ((6,), (13,)) and not is_above("representation", base_of(thing))
+    return somebody and sort_here(thing) not in ANIMATE and (body or solid)
 
 
 def _may_be_bare(noun: Any) -> bool:

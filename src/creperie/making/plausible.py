@@ -190,49 +190,55 @@ def holder_of(link: Any) -> Any | None:
 # -- exchanges -------------------------------------------------------------------------------------------------------
 
 
-def standing(noun: Any, sort: str) -> str:
-    """Return the rank of a person or animal in a caption: `name`, `adult`, `child` or `animal`. The rank is empty for
-    groups and for somebody who is helpless or acted upon, such as a baby or a patient: they exchange roles with
-    nobody. `sort` is the kind of the noun.
+#: Classes of things by their size → words above their nouns in WordNet.
+_SIZES = (
+    (("vehicle", "craft"), 4),
+    (("furniture", "white goods", "piano", "stove"), 3),
+    (("container", "tool", "tableware", "implement", "device", "instrument", "garment", "book", "food", "toy"), 1),
+    (("plant", "vascular plant"), 2),
+)
+
+
+def size_of(noun: Any) -> int:
+    """Return the size of a thing, from 1 (held in a hand) to 4 (a vehicle); 0 for other things."""
+    sort, base = sort_of(noun), base_of(noun)
+    if sort in ("handheld", "food", "clothing", "furniture", "vehicle"):
+        return {"furniture": 3, "vehicle": 4}.get(sort, 1)
+    if not set(topics(base)[:1]) <= {6, 13, 20}:
+        return 0
+    return next((size for names, size in _SIZES if any(is_above(name, base, 1) for name in names)), 0)
+
+
+def are_of_one_size(left: Any, right: Any) -> bool:
+    """Return True if two things are about as large as each other, so that each could be at the other's place; food and
+    clothes only take each other's.
     """
-    base = base_of(noun)
-    if sort == "animal":
-        return "animal"
-    if base in frames()["weak"] or age_of(base) == "baby" or (topics(base)[:1] == (_GROUP,) and base != "police"):
-        return ""
-    own = {t.i for t in name_words(noun)}
-    state = [
-        c for c in noun.lefts if c.dep_ == "amod" and c.tag_ != "VBG" and c.i not in own and not _is_plain_quality(c)
-    ]
-    if state:
-        return ""  # an injured cyclist
-    return "name" if sort == "name" else "child" if age_of(base) == "child" else "adult"
+    sorts = [sort_of(t) if sort_of(t) in ("food", "clothing") else "" for t in (left, right)]
+    return sorts[0] == sorts[1] and size_of(left) == size_of(right) > 0
 
 
-def _is_plain_quality(adjective: Any) -> bool:
-    compared = adjective.tag_ in ("JJR", "JJS")
-    plain = lemma(adjective.lower_, adjective.tag_) if compared else adjective.lower_
-    return dimension_of(plain) in ("size", "age", "colour") or adjective.text[:1].isupper()
-
-
-def are_equals(left: Any, right: Any, sorts: tuple[str, str], verbs: list[str], *, direct: bool = False) -> bool:
-    """Return True if each of two people or animals (`left`, `right`) could do to the other what the verbs say.
-    `sorts` holds the kinds of the two nouns. If `direct`, the caption itself says that one does it to the other, so
-    verbs outside the list of what people do to each other are allowed as well.
+def may_do_both(left: Any, right: Any, sorts: tuple[str, str], verbs: list[str]) -> bool:
+    """Return True if each of two people or animals (`left`, `right`) could do to the other what the verbs say, unless
+    one of them is helpless. `sorts` holds the kinds of the two nouns.
     """
-    both = {standing(t, s) for t, s in zip((left, right), sorts)}
-    if "" in both:
+    if any(map(_is_helpless, (left, right))) or any(base_of(t) in frames()["of_each_other"] for t in (left, right)):
         return False
-    if "animal" in both and len(both) > 1:
-        return bool(verbs) and all(verb.split()[0] in frames()["crossed"] for verb in verbs)
-    if "animal" in both:
-        return all(verb.split()[0] in frames()["between_animals"] for verb in verbs)
-    if direct and any(base_of(t) in frames()["of_each_other"] for t in (left, right)):
-        return False  # a player pulls an opponent: the opponent plays, too
-    acts = [verb.removeprefix("to ").split()[0] for verb in verbs]
-    if any(act in frames()["one_way"] or not (direct or act in frames()["between_people"]) for act in acts):
+    return may_be_done(verbs, sorts, [base_of(left), base_of(right)])
+
+
+def _is_helpless(noun: Any) -> bool:
+    """Return True for a baby, a crowd, or somebody who is hurt or asleep."""
+    state = any(c.lower_ in frames()["helpless"] for c in noun.lefts if c.dep_ == "amod")
+    return state or base_of(noun) in frames()["weak"] or age_of(base_of(noun)) == "baby"
+
+
+def may_be_done(verbs: list[str], sorts: tuple[str, str], nouns: list[str]) -> bool:
+    """Return True if each of two people or animals, named by `nouns`, could do what the verbs say: people anything but
+    what takes an office or, between an adult and a child, an adult; animals what is listed.
+    """
+    acts = {verb.removeprefix("to ").split()[0] for verb in verbs}
+    if "animal" in sorts:
+        return bool(acts or sorts[0] == sorts[1]) and acts <= {*frames()["of_animals"]}
+    if not acts.isdisjoint(frames()["one_way"]):
         return False
-    grown = any(act in frames()["grown"] for act in acts)
-    if any(act in frames()["of_office"] for act in acts) and {base_of(left), base_of(right)} & {*frames()["in_office"]}:
-        return False  # few police are dragged away, and few visitors search guards
-    return not (grown and "child" in both and len(both) > 1)
+    return acts.isdisjoint(frames()["grown"]) or len({age_of(noun) == "child" for noun in nouns}) == 1

@@ -26,10 +26,11 @@ from creperie.making.exchanging import (
     exchanged_names,
     exchanged_phrases,
     owners,
+    owns,
     sort_here,
 )
 from creperie.making.phrases import is_plural, span_of
-from creperie.making.plausible import ANIMATE, MADE, are_equals, frames, is_made
+from creperie.making.plausible import ANIMATE, are_of_one_size, frames, is_made, may_be_done, may_do_both
 from creperie.making.verbs import topics
 
 NO_SWAP = "-"
@@ -41,6 +42,8 @@ _AIMED = frozenset(("is at", "at", "to"))
 _SHARED = frozenset(("hand", "arm", "attention", "eye", "birthday", "wedding", "victory"))
 #: Relations that two things of one sort may have in either order.
 UPRIGHT = frozenset(("is above", "is below", "is over", "is beneath", "is on top of"))
+#: Relations of two things of one size that may lie or stand on each other.
+_STACKED = UPRIGHT | {"is on", "is under", "is underneath", "is against"}
 
 
 def swapped_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
@@ -85,12 +88,11 @@ def exchangeable(scene: ParsedScene, names: bool = False) -> Iterator[tuple[Any,
             continue  # a child is a person
         if names and "NNP" in (left.tag_, right.tag_):
             continue  # names change places with their titles
-        if not names and any(c.dep_ in ("relcl", "acl") for t in (left, right) for c in t.rights):
-            continue  # `drivers stuck in traffic`
+        tied = any(c.dep_ in ("relcl", "acl") for t in (left, right) for c in t.rights)
+        if not names and tied and is_plural(left) != is_plural(right):
+            continue  # `a driver who is stuck in traffic`
         if divided and any(t.tag_ == "NNS" for t in (left, right)):
             continue  # two officers, while a third
-        if any(t.dep_ == "poss" for t in (left, right)) and not names:
-            continue
         links = scene.between(left, right)
         if not _are_told_apart(scene, left, right, links) or _leaves_pronoun(left, right, names):
             continue
@@ -197,48 +199,53 @@ def why_absurd(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stat
     sorts = sort_here(left), sort_here(right)
     told = f"*{named(left)}* and *{named(right)}* could change places, but"
     if set(sorts) <= {*ANIMATE, "name"}:
-        owned = names and (_acts_on_thing_of(scene, left, right) or _acts_on_thing_of(scene, right, left))
-        if not links and not (owned or _are_placed_alike(scene, left, right) or _act_apart(scene, left, right)):
+        apart = _are_placed_alike(scene, left, right) or _act_apart(scene, left, right)
+        if not links and not (apart or _acts_on_thing_of(scene, left, right) or _acts_on_thing_of(scene, right, left)):
             return NO_SWAP
-        verbs = _verbs_of(scene, left, right, links)
-        mutual = bool(verbs) and all(any(is_reciprocal(v, p) for p in ("", "with", "to")) for v in verbs)
-        told_all = {id(f) for t in (left, right) for f, _ in scene.facts_of(t)} <= {id(f) for f, *_ in links}
-        if mutual and told_all and not names:
-            return NO_SWAP  # who argues with whom
-        direct = bool(links) and all(f.name in _AIMED if f.is_relation else {a, b} <= _TAKING_PART for f, a, b in links)
-        equal = mutual or are_equals(
-            left, right, sorts, verbs, direct=direct
-        )  # the truth layer knows what holds both ways
-        placed = "animal" in sorts and any(f.is_relation for f, *_ in links)
-        equal = equal and not (placed and not all(is_beside(f.name) for f, *_ in links))  # not on, not next to
-        equal = equal and not (len({s == "animal" for s in sorts}) > 1 and _is_dressed(left, right, names))
-        handled = not links or any("patient" in (a, b) for _, a, b in links)  # not what is thrown at somebody
-        if handled and not names and is_plural(left) != is_plural(right):
-            equal = equal and not any(v.split()[0] in (*frames()["grown"], *frames()["physical"]) for v in verbs)
-        return "" if equal else f"{told} few would expect them in each other's roles (--plausible no)"
+        able = _may_both_do(scene, left, right, links, names)
+        return "" if able else f"{told} few would expect them in each other's roles (--plausible no)"
     if "" in sorts and not links:
         return NO_SWAP
     if links:
-        driven = sorts == ("vehicle", "vehicle")  # whatever they do behind or in front of each other
-        hung = {base_of(left), base_of(right)} <= {*frames()["hung"]} and all(f.name in UPRIGHT for f, *_ in links)
-        placed = all(is_beside(f.name) or f.name in UPRIGHT for f, *_ in links)
-        turned = placed and (driven or all(_is_bare(scene, f, hung) for f, *_ in links))
-        others = [f for t in (left, right) for f, _ in scene.facts_of(t) if f not in [g for g, *_ in links]]
-        alone = all(not f.is_relation or _is_of_both(scene, f, left, right) for f in others)
-        ends = [base_of(t) for t in (left, right)]
-        fixed = any(is_above("structure", end, 1) or is_above("framework", end, 1) for end in ends)  # a window
-        made = is_made(left, 3) and is_made(right, 3) and all(is_beside(f.name) for f, *_ in links)
-        alike = hung or (sorts[0] == sorts[1] and sorts[0] in (*MADE, "food"))
-        if turned and alone and (driven or not fixed) and (alike or made):
+        if _may_both_stand(scene, left, right, links):
             return ""
         if any(f.is_relation or {a, b} <= {"agent", "patient"} for f, a, b in links):
             return f"{told} nobody would expect one where the other is (--plausible no)"
         return NO_SWAP
-    made = set(sorts) <= MADE or sorts[0] == sorts[1]
     if sorts[0] == sorts[1] and _are_ends_of_way(scene, left, right):
         return ""
-    alike = made and not set(sorts) & {"place", ""} and is_plural(left) == is_plural(right)
+    alike = is_plural(left) == is_plural(right) and "place" not in sorts and are_of_one_size(left, right)
     return "" if alike and _are_placed_alike(scene, left, right) else NO_SWAP
+
+
+def _may_both_do(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stated, str, str]], names: bool) -> bool:
+    """Return True if each of two people or animals could do what the caption says of the other."""
+    sorts = sort_here(left), sort_here(right)
+    if "animal" in sorts:
+        if any(f.is_relation and not is_beside(f.name) for f, *_ in links):
+            return False  # not on, not next to
+        if sorts[0] != sorts[1] and _is_dressed(left, right, names):
+            return False
+        if links and not any("patient" in (a, b) or f.is_relation for f, a, b in links):
+            return False  # what is thrown at somebody
+    return may_do_both(left, right, sorts, _verbs_of(scene, left, right, links))
+
+
+def _may_both_stand(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stated, str, str]]) -> bool:
+    """Return True if each of two things could be where the other is: they are of one size, or side by side, and the
+    caption says nothing else of where one of them is. Vehicles may do anything to each other.
+    """
+    if sort_here(left) == sort_here(right) == "vehicle":
+        return True
+    ends = [base_of(t) for t in (left, right)]
+    fixed = any(is_above("structure", end, 1) or is_above("framework", end, 1) for end in ends)  # a window
+    hung = {*ends} <= {*frames()["hung"]} and all(f.name in UPRIGHT for f, *_ in links)
+    beside = all(is_beside(f.name) for f, *_ in links)
+    placed = hung or beside or (all(f.name in _STACKED for f, *_ in links) and are_of_one_size(left, right))
+    others = [f for t in (left, right) for f, _ in scene.facts_of(t) if f not in [g for g, *_ in links]]
+    alone = all(not f.is_relation or _is_of_both(scene, f, left, right) for f in others)
+    made = hung or all(is_made(t, 3) for t in (left, right)) or are_of_one_size(left, right)
+    return placed and alone and made and not fixed and all(_is_bare(scene, f, hung) for f, *_ in links)
 
 
 def _is_dressed(left: Any, right: Any, names: bool) -> bool:
@@ -273,12 +280,15 @@ def _act_apart(scene: ParsedScene, left: Any, right: Any) -> bool:
 
 
 def _acts_on_thing_of(scene: ParsedScene, doer: Any, owner: Any) -> bool:
-    """Return True if a person does something with another person's thing: `A barber trims a customer's beard.`"""
-    if {sort_here(doer), sort_here(owner)} != {"person"} or owner.dep_ != "poss":
+    """Return True if a person does something with another person's body or thing: `A barber trims a customer's beard.`,
+    `A medic checks the pulse of a runner.`
+    """
+    thing = owner.head.head if owner.head.lower_ == "of" else owner.head
+    if not owns(owner, thing) or base_of(thing) in _SHARED:
         return False
-    thing = owner.head
-    acts = [f for f, role in scene.facts_of(doer) if role == "agent" and thing.i in f.fillers("patient")]
-    return bool(acts) and base_of(thing) not in _SHARED
+    own = [f for f, role in scene.facts_of(doer) if role == "agent"]
+    reached = [f for f in scene.reading.facts if thing.i in f.fillers("ground") and not f.name == "of"]
+    return any(thing.i in f.fillers("patient") or any(g.event == f.token for g in reached) for f in own)
 
 
 def may_be_reversed(verb: str, first: str, second: str, sort: str = "") -> bool:
@@ -291,15 +301,9 @@ def may_be_reversed(verb: str, first: str, second: str, sort: str = "") -> bool:
     False
     """
     kinds = (sort or kind_of(first), sort or kind_of(second))
-    if not set(kinds) <= {*ANIMATE, "name"} or any(
-        age_of(w) == "baby" or w in frames()["weak"] for w in (first, second)
-    ):
+    if not set(kinds) <= {*ANIMATE, "name"} or any(age_of(w) == "baby" for w in (first, second)):
         return False
-    if len({k == "animal" for k in kinds}) > 1:
-        return verb in frames()["crossed"]
-    known = frames()["between_animals" if kinds[0] == "animal" else "between_people"]
-    ages = {age_of(first) == "child", age_of(second) == "child"}
-    return verb.split()[0] in known and (verb.split()[0] not in frames()["grown"] or len(ages) == 1)
+    return may_be_done([verb], kinds, [first, second])
 
 
 def is_beside(relation: str) -> bool:
