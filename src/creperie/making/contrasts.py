@@ -8,10 +8,10 @@ describe things that a reader can tell apart: by name, by number, or by what the
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cache
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 from creperie.lang import (
@@ -98,7 +98,8 @@ def swapped_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
             continue
         change, tokens = f"{left.words.text} ↔ {right.words.text}", (left.last, right.last)
         why = "" if left.family == "side" else _why_unfit(scene, left, right, corpus)
-        if any(looks[a.noun.i] > 1 for a in pair) and not all(a.colour() for a in pair):
+        coloured = left.family != "surface" or all(a.colour() for a in pair)
+        if not coloured and any(looks[a.noun.i] > 1 or a.noun.i - a.end > 1 for a in pair):
             why = why or "one of them has another look, too"
         if why:
             told = f"*{left.words.text}* and *{right.words.text}* could change places, but {why}"
@@ -209,7 +210,8 @@ def _is_colour(word: str) -> bool:
 @cache
 def _is_solid(word: str) -> bool:
     """Return True if the first sense of a noun is a solid substance, such as `cork`."""
-    return topics(word)[:1] == (27,) and not any(is_above(w, word, 1) for w in ("fluid", "ice", "soil", "food"))
+    fluid = any(is_above(w, word, 1) for w in ("fluid", "ice", "soil", "food"))
+    return topics(word)[:1] == (27,) and not fluid and not word.endswith("ing")
 
 
 @cache
@@ -234,7 +236,7 @@ def _described(doc: Any, start: int, end: int) -> Any | None:
     if link.i and link.lower_ in ("in", "of", "with", "from"):
         before = link.nbor(-1)  # whatever the parse attaches it to
         covers = before.tag_ == "VBN" and not look_of(before)
-        if covers or link.lower_ in ("in", "of"):
+        if covers or link.lower_ == "in" or (link.lower_ == "of" and look_of(last) in _STUFF):  # not a piece of orange
             return before if covers or before.tag_[:2] == "NN" or before.lower_ in _ONE else None
     subjects = doers(last.head) if last.dep_ in ("acomp", "oprd", "attr") else []
     if subjects:
@@ -261,7 +263,8 @@ def _noun_after(doc: Any, end: int) -> Any | None:
             noun = t
         elif (
             noun is not None
-            or t.tag_ not in ("JJ", "VBN", "VBG", "CD", "HYPH", "CC", "NNP", ",")
+            or t.tag_ not in ("JJ", "VBN", "VBG", "HYPH", "CC", "NNP", ",", "CD")
+            or (t.tag_ == "CD" and doc[end - 1].tag_ != "JJ")
             or (t.tag_ in ("CC", ",") and t.nbor(1).tag_ not in ("JJ", "VBN"))
         ):
             break
@@ -287,11 +290,9 @@ def are_opposed(left: Attribute, right: Attribute) -> bool:
     if any(graded) and one.tag_ != other.tag_:
         return False
     if left.family == "size":
-        words = [[lemma(t.text, t.tag_) if any(graded) else t.lower_ for t in a.words if t.is_alpha] for a in (left, right)]
-        return any(
-            (a in more) != (b in more) and {a, b} <= {*more, *less}
-            for a in words[0] for b in words[1] for more, less in frames()["sizes"]
-        )
+        pairs = product(*([lemma(t.text, t.tag_) for t in a.words if t.is_alpha] for a in (left, right)))
+        sizes = frames()["sizes"]
+        return any((a in more) != (b in more) and {a, b} <= {*more, *less} for a, b in pairs for more, less in sizes)
     first, second = (lemma(t.text, t.tag_) if any(graded) else t.lower_ for t in (one, other))
     looks = [look_of_word(w, "JJ") for w in (first, second)]
     alike = looks[0] == looks[1] not in ("", "state")
@@ -308,7 +309,7 @@ def _why_unfit(scene: ParsedScene, left: Attribute, right: Attribute, corpus: Wo
     if any(base_of(t) in _LOOKS for t in (one, other)):
         return "one of them is itself a look"
     alike = base_of(one) == base_of(other) or any(t.lower_ in _ONE for t in (one, other))
-    if alike and not are_told_apart(scene, one, other):
+    if alike and not are_told_apart(scene, one, other, {*range(left.start, left.end), *range(right.start, right.end)}):
         return "nothing else tells the two apart"
     within = ("is in", "is inside", "into", "is under", "is beneath", "is underneath", "is below", "is through")
     if left.family == "size" and any(f.name in within for f, *_ in scene.between(one, other)):
@@ -334,10 +335,12 @@ def _may_look(attribute: Attribute, at: Attribute, corpus: WordCounts) -> bool:
     if attribute.last.tag_ in ("JJR", "JJS"):
         return True
     if sort in ANIMATE or attribute.family == "":
-        return all(may_be(t.lower_, noun, corpus) for t in words)
+        return not looks & {*_STUFF} and all(may_be(t.lower_, noun, corpus) for t in words)
     if attribute.family == "size":
         return senses[:1] not in ((7,), (9,), (10,), (11,), (28,))
-    made = sort in MADE or not senses or 6 in senses[:4] or is_worn(base) or base in frames()["fittings"]
+    made = sort in MADE or not senses or {6, 27} & {*senses[:4]} or is_worn(base) or base in frames()["fittings"]
+    if (is_worn(base) and "material" in looks) or (sort == "vehicle" and looks & {"material", "fabric"}):
+        return False  # wooden jerseys, concrete cars
     if base in things()["inborn"] or (not made and is_name(f"{attribute.last.lower_} {base}")):  # `red onion`
         return False
     return made or (not looks & {*_STUFF} and _may_be_coloured(base, senses))
@@ -348,7 +351,7 @@ def _may_be_coloured(base: str, senses: tuple[int, ...]) -> bool:
     return is_above("flower", base) or (senses[:1] in ((10,), (13,), (25,), (27,)) and not is_above("produce", base))
 
 
-def are_told_apart(scene: ParsedScene, one: Any, other: Any) -> bool:
+def are_told_apart(scene: ParsedScene, one: Any, other: Any, without: Collection[int] = ()) -> bool:
     """Return True if the caption tells two things of the same name apart without their attributes. They may differ in
     number or in the words after them, or one may do something to the other that is not mutual, such as chase it.
     """
@@ -361,7 +364,7 @@ def are_told_apart(scene: ParsedScene, one: Any, other: Any) -> bool:
     if joined(one, other) or all(
         t.tag_ in ("CC", ",", ":", "DT", "JJ", "JJR", "NN", "CD") for t in doc[one.i + 1 : other.i]
     ):
-        ends = [_told_after(t) for t in (one, other)]
+        ends = [_told_after(t, without) for t in (one, other)]
         return bool(ends[0] and ends[1]) and ends[0] != ends[1]
     links = [f.name for f, *_ in scene.between(one, other)]
     if links:
@@ -374,13 +377,16 @@ def are_told_apart(scene: ParsedScene, one: Any, other: Any) -> bool:
     return any(not is_symmetric(lemma(t.text, t.tag_)) and t.lower_ not in ("in", "with", "of") for t in between)
 
 
-def _told_after(noun: Any) -> tuple[str, ...]:
-    """Return the words after a noun that may describe it, up to the next punctuation mark or conjunction."""
+def _told_after(noun: Any, without: Collection[int]) -> tuple[str, ...]:
+    """Return the words after a noun that may describe it, up to the next punctuation mark or conjunction, but not those
+    with the indices `without` and the prepositions before them.
+    """
     words = []
     for t in noun.doc[noun.i + 1 :]:
         if t.is_punct or t.tag_ == "CC":
             break
-        words.append(t.lower_)
+        if t.i not in without and t.i + 1 not in without:
+            words.append(t.lower_)
     return tuple(words)
 
 

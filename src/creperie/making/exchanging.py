@@ -23,6 +23,7 @@ from creperie.lang import (
     of_group,
     read,
     reagreed,
+    recipient_preposition,
 )
 from creperie.making.atoms import base_of, dependents, has_of, name_words, named, objects, sort_of
 from creperie.making.phrases import lacks_determiner, outer, span_of
@@ -86,7 +87,7 @@ def is_tied(noun: Any) -> bool:
         return True  # a cup of tea; not the sleeve of a bridegroom
     if base_of(noun) in frames()["parts"] or noun.lower_ in (*frames()["around"], "sun", "moon"):
         return True
-    if noun.dep_ == "npadvmod":
+    if noun.dep_ == "npadvmod" or (noun.tag_ == "NNS" and {c.lower_ for c in noun.lefts} & {"a", "an"}):
         return True
     if noun.i and noun.nbor(-1).text == "-" and not noun.nbor(-1).whitespace_ and noun.tag_ != "NNP":
         return True  # `a four-wheeler`, not `Asher-Smith`
@@ -127,8 +128,13 @@ def sort_here(noun: Any) -> str:
     if noun.lower_ in PRONOUNS:
         return "person"
     sort, senses = sort_of(noun), topics(named(noun)) or topics(base_of(noun))
-    if (noun.dep_ == "dative" or noun.head.dep_ == "dative") and 18 in senses[:3]:
+    given = "dative" in (noun.dep_, noun.head.dep_) or (
+        noun.head.lower_ == "to" and recipient_preposition(base_of(noun.head.head)) is not None
+    )
+    if given and 18 in senses[:3]:
         return "person"  # who gives something to a fan
+    if not noun.i and not senses and base_of(noun).lower().endswith(_DOERS) and noun.nbor(1).tag_ == "VBG":
+        return "person"  # `Kickboxer landing a blow`
     if noun.tag_ == "NNP" or (noun.text[:1].isupper() and not senses):
         titled = any(is_common(c.lower_) and 18 in topics(c.lower_)[:3] for c in name_words(noun))
         titled = titled and not (is_common(noun.lower_) and topics(noun.lower_)[:1] != (18,))  # `Haldane Castle`
@@ -139,14 +145,16 @@ def sort_here(noun: Any) -> str:
     speaks = is_subject(noun) and base_of(noun.head) not in frames()["resting_things"]
     if senses[:1] == (18,) and (speaks or not {5, 6} & set(senses[: 3 if dependents(noun, "compound") else 2])):
         return "person"  # a queen is an insect, too; a game controller is none
-    if (acts and 18 in senses[:3] and 6 not in senses[:2]) or (not senses and base_of(noun).endswith(_DOERS)):
+    unknown = not senses and not topics(noun.lower_) and base_of(noun).endswith(_DOERS)
+    if unknown or (acts and 18 in senses[:3] and 6 not in senses[:2]):
         return "person"  # a midfielder
     if (
         senses[:1] == (14,)
         and not has_of(noun)
         and (noun.head.lower_ not in ("on", "in", "at") or noun.lower_ == "police")
     ):
-        return "person" if is_above("social group", base_of(noun)) else ""  # the police, not a queue
+        social = is_above("social group", base_of(noun)) and 6 not in senses[:3]  # the police, not a queue or a board
+        return "person" if social else ""
     return SORTS.get(senses[0], "") if senses and 18 not in senses[:2] else ""  # a trawler is a ship or a man
 
 
@@ -192,13 +200,13 @@ def exchanged_names(left: Any, right: Any) -> str:
         return ""  # the winner of a race
     if any(t.tag_ == "JJ" and not topics(named(n)) for n, s in zip((left, right), spans) for t in n.doc[slice(*s)]):
         return ""  # `a strapless dress`
-    if any(t.text == "-" for s in spans for t in left.doc[slice(*s)]):
+    if any(t.text == "-" or (t.tag_ == "NN" and _may_be_action(t)) for s in spans for t in left.doc[slice(*s)]):
         return ""
     if len({is_mass(base_of(t)) and sort_of(t) != "animal" for t in (left, right)}) > 1 or any(
         base_of(t) in frames()["paired"] for t in (left, right)
     ):
         return ""
-    if left.tag_ == right.tag_ and _is_definite(left) != _is_definite(right) and not _is_introduced(left):
+    if left.tag_ == right.tag_ and is_definite(left) != is_definite(right) and not _is_introduced(left):
         return ""  # `the mayor` stays the one that is known
     if sort_of(left) == "clothing" and may_be_called(base_of(left), base_of(right)):
         return ""  # some people call a sweater a shirt
@@ -211,7 +219,13 @@ def exchanged_names(left: Any, right: Any) -> str:
     return reworded(left.doc, changes | _other_pronouns(left, right))
 
 
-def _is_definite(noun: Any) -> bool:
+def _may_be_action(word: Any) -> bool:
+    """Return True if a word that was taken for part of a name may say what somebody does: `a kneeling woman`."""
+    after = word.nbor(1) if word.i + 1 < len(word.doc) else word
+    return word.lower_.endswith("ing") and after.tag_[:2] == "NN" and not is_name(f"{word.lower_} {base_of(after)}")
+
+
+def is_definite(noun: Any) -> bool:
     return any(c.lower_ in ("the", "this", "that", "these", "those") for c in outer(noun).lefts)
 
 
@@ -267,14 +281,15 @@ def exchanged_phrases(left: Any, right: Any, *, always: bool = False) -> str:
     doc, spans = left.doc, (span_of(left), span_of(right))
     if any(_is_torn(doc, *s) for s in spans):
         return ""
-    if spans[0][1] > spans[1][0] or (_is_introduced(left) and _is_definite(right)):
+    if spans[0][1] > spans[1][0] or (_is_introduced(left) and is_definite(right)):
         return ""
     if any(
         here.tag_[:3] == "NNP" and any(c.lower_ == "from" or (has_of(here) and c.dep_ == "prep") for c in there.rights)
         for here, there in _both(left, right)
     ):
         return ""  # `Dalia Okonjo from Year 6`
-    counted = [t.tag_ == "NN" and sort_here(t) != "name" and not is_mass(base_of(t)) for t in (left, right)]
+    counted = [t.tag_ in ("NN", "NNP")[: 1 + (t.i == 0)] and not is_mass(base_of(t)) for t in (left, right)]
+    counted = [own and sort_here(t) != "name" for own, t in zip(counted, (left, right))]
     bare = [alone and lacks_determiner(t) for alone, t in zip(counted, (left, right))]
     if bare[0] != bare[1]:
         return ""  # `a boy chases little girl`
@@ -285,7 +300,7 @@ def exchanged_phrases(left: Any, right: Any, *, always: bool = False) -> str:
     ]
     same = [["a" if w == "an" else w for w in some] for some in words]
     whole = outer(left), outer(right)
-    plural = [_is_many(t) for t in whole]
+    plural = [is_many(t) for t in whole]
     if any(
         (t.is_punct and t.text not in "-'") or t.tag_ in ("VBZ", "VBP", "VBD", "MD")
         for s in spans
@@ -322,11 +337,12 @@ def _is_torn(doc: Any, start: int, end: int) -> bool:
     before = doc[start - 1].tag_ if start else ""
     after = doc[end].tag_[:2] if end < len(doc) else ""
     return (
-        before in ("NN", "NNS", "NNP", "JJ", "VBG", "CD", "DT", "POS") and doc[start].tag_ not in ("DT", "PRP")
+        before in ("NN", "NNS", "NNP", "JJ", "VBG", "CD", "DT", "POS") and doc[start].tag_ not in ("DT", "PRP", "PRP$")
     ) or after == "NN"
 
 
-def _is_many(noun: Any) -> bool:
+def is_many(noun: Any) -> bool:
+    """Return True if a noun, without others joined to it, is in the plural or stands for several people."""
     many = noun.lower_ in frames()["many"] and has_of(noun)
     return many or noun.tag_ in ("NNS", "NNPS") or noun.lower_ in ("they", "them", "we", "us", "police", "people")
 

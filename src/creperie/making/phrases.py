@@ -188,4 +188,7 @@ def span_of(noun: Any) -> tuple[int, int]:
     """Return the span [start, end) of a noun phrase, without the words after its head, except `of …`."""
     start, end = phrase(outer(noun))[0], noun.i + 1
     ofs = [c for c in noun.rights if c.lower_ == "of" and c.i == end]
-    return start, ofs[0].right_edge.i + 1 if ofs else end
+    words = noun.doc[end : ofs[0].right_edge.i + 1] if ofs else ()
+    ends = ("acl", "relcl", "prep")
+    beyond = (t.i for t in words if t.text == "," or (t.dep_ in ends and t.lower_ != "of"))
+    return start, next(beyond, end + len(words))  # not `Oslo` in `the speaker of the house, Oslo`

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from creperie.lang import age_of, dimension_of, doers, is_above, kind_of, lemma, whole_preposition
+from creperie.lang import age_of, doers, is_above, kind_of, lemma, whole_preposition
 from creperie.making.atoms import base_of, look_of, look_of_word, name_words, sort_of
 from creperie.making.data import read_data
 from creperie.making.verbs import is_name, topics
@@ -23,6 +23,8 @@ _ARTEFACT, _ANIMAL, _PERSON, _GROUP = 6, 5, 18, 14
 _SIZED = ((13,), (17,), (20,))
 #: Dimensions in which rules know what a thing may be like.
 _SEEN_AT_ONCE = frozenset(("colour", "size", "pattern", "shape"))
+#: People whose age their names do not tell.
+_AGELESS = frozenset(("brother", "sister", "sibling", "cousin", "friend", "player", "student", "rider"))
 TURNED = {"left": "right", "right": "left", "above": "below", "below": "above", "upper": "lower", "lower": "upper"}
 
 
@@ -221,8 +223,9 @@ def may_do_both(left: Any, right: Any, sorts: tuple[str, str], verbs: list[str])
     """Return True if each of two people or animals (`left`, `right`) could do to the other what the verbs say, unless
     one of them is helpless. `sorts` holds the kinds of the two nouns.
     """
-    if any(map(_is_helpless, (left, right))) or any(base_of(t) in frames()["of_each_other"] for t in (left, right)):
-        return False
+    both, plain = (left, right), all(len(list(t.lefts)) < 2 for t in (left, right)) and left.tag_ == right.tag_
+    if any(map(_is_helpless, both)) or (plain and any(base_of(t) in frames()["of_each_other"] for t in both)):
+        return False  # a player pushes an opponent: the opponent plays, too
     return may_be_done(verbs, sorts, [base_of(left), base_of(right)])
 
 
@@ -241,4 +244,5 @@ def may_be_done(verbs: list[str], sorts: tuple[str, str], nouns: list[str]) -> b
         return bool(acts or sorts[0] == sorts[1]) and acts <= {*frames()["of_animals"]}
     if not acts.isdisjoint(frames()["one_way"]):
         return False
-    return acts.isdisjoint(frames()["grown"]) or len({age_of(noun) == "child" for noun in nouns}) == 1
+    ages = {"" if noun in _AGELESS else age_of(noun) or "adult" for noun in nouns} - {""}
+    return acts.isdisjoint(frames()["grown"]) or len(ages) < 2

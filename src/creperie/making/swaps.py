@@ -14,7 +14,18 @@ from collections.abc import Iterable, Iterator
 from itertools import combinations
 from typing import Any
 
-from creperie.lang import Stated, age_of, facts, gender_of, goes_back, is_above, is_reciprocal, is_worn, kind_of
+from creperie.lang import (
+    Stated,
+    age_of,
+    facts,
+    gender_of,
+    goes_back,
+    in_other_gender,
+    is_above,
+    is_reciprocal,
+    is_worn,
+    kind_of,
+)
 from creperie.making.atoms import base_of, joined, named
 from creperie.making.corpus import WordCounts
 from creperie.making.counting import picks_again
@@ -25,11 +36,13 @@ from creperie.making.exchanging import (
     ParsedScene,
     exchanged_names,
     exchanged_phrases,
+    is_definite,
+    is_many,
     owners,
     owns,
     sort_here,
 )
-from creperie.making.phrases import is_plural, span_of
+from creperie.making.phrases import span_of
 from creperie.making.plausible import ANIMATE, are_of_one_size, frames, is_made, may_be_done, may_do_both
 from creperie.making.verbs import topics
 
@@ -84,12 +97,13 @@ def exchangeable(scene: ParsedScene, names: bool = False) -> Iterator[tuple[Any,
         if base_of(left) in second.split()[:-1] or base_of(right) in first.split()[:-1]:
             continue
         both = base_of(left), base_of(right)
-        if any(one in facts()["kinds"] and is_above(one, other) for one, other in (both, both[::-1])):
+        kinds = facts()["kinds"]
+        if any(b in kinds.get(a, ()) or (a in kinds and is_above(a, b)) for a, b in (both, both[::-1])):
             continue  # a child is a person
         if names and "NNP" in (left.tag_, right.tag_):
             continue  # names change places with their titles
         tied = any(c.dep_ in ("relcl", "acl") for t in (left, right) for c in t.rights)
-        if not names and tied and is_plural(left) != is_plural(right):
+        if not names and tied and is_many(left) != is_many(right):
             continue  # `a driver who is stuck in traffic`
         if divided and any(t.tag_ == "NNS" for t in (left, right)):
             continue  # two officers, while a third
@@ -109,8 +123,11 @@ def _are_told_apart(scene: ParsedScene, left: Any, right: Any, links: list[tuple
     if joined(left, right) and not (_has_own(scene, left, right) and _has_own(scene, right, left)):
         return False  # `two adults and five children` in either order
     sorts = sorted(map(sort_here, (left, right)))
-    meant = any(t.lower_ in PRONOUNS for t in (left, right)) or "name" in sorts
-    linked = any(not f.is_relation or f.event >= 0 for f, *_ in links)
+    spoken = [t.lower_ in PRONOUNS for t in (left, right)]
+    if any(spoken) and not all(spoken):
+        return False  # `A man … in front of him`
+    meant = any(spoken) or "name" in sorts
+    linked = any(not f.is_relation or f.event >= 0 for f, *_ in links) or _are_joined_by_thing(scene, left, right)
     alone = set(sorts) <= {"name", "person"} and "name" in sorts and not links
     apart = alone and ((sorts[0] == sorts[1] and _act_apart(scene, left, right)) or _act_on_same(scene, left, right))
     if meant and not (linked or apart):
@@ -137,30 +154,25 @@ def _leaves_pronoun(left: Any, right: Any, names: bool) -> bool:
     """Return True if exchanging two things would leave a pronoun that refers to somebody else or to nobody. With
     `names`, only the names of the things are exchanged, not the whole phrases.
     """
-    own = [c for t in (left, right) for c in owners(t)]
-    genders = {gender_of(base_of(t)) for t in (left, right)}
     beside = [t for t in left.doc if t.tag_ in ("PRP", "PRP$", "WP$") and t not in (left, right)]
-    if own or any(t.lower_.endswith(("self", "selves")) for t in beside):
+    if any(t.lower_.endswith(("self", "selves")) for t in beside) or owners(left):
+        return True
+    if owners(right) and (names or not (is_definite(left) or sort_here(left) == "name" or left.tag_ == "NNP")):
         return True
     if any(t.lower_ in PRONOUNS for t in (left, right)):
         return bool(beside) or any(list(t.rights) for t in (left, right))
-    several = any(t.lower_ in ("they", "them", "their", "it", "its") for t in beside)
-    if several and (not names and is_plural(left) != is_plural(right)):
-        return True
-    kinds = {topics(base_of(t))[:1] == (14,) for t in (left, right)}
+    groups = {topics(base_of(t))[:1] == (14,) for t in (left, right)}
     counted = any(c.dep_ == "nummod" for t in (left, right) for c in t.lefts)
-    if len(kinds) > 1 and ((counted and names) or any(t.lower_ in ("it", "its") for t in beside)):
+    if len(groups) > 1 and ((counted and names) or any(t.lower_ in ("it", "its") for t in beside)):
         return True  # the audience rises to its feet
-    said = {"m" if t.lower_ in ("he", "him", "his") else "f" if t.lower_ in ("she", "her") else "n" for t in beside}
-    if said & {"m", "f"} and "name" in (sort_here(left), sort_here(right)):
-        return not all(map(_is_with_gift, beside))  # whose gender nobody says
-    return bool(said) and genders != {"m", "f"} and not (said | genders) <= {"", *list(said)[:1]}
-
-
-def _is_with_gift(pronoun: Any) -> bool:
-    """Return True for the possessive pronoun of a gift, which may refer to giver or taker: `A gives his bat to B.`"""
-    thing = pronoun.head
-    return pronoun.tag_ == "PRP$" and thing.dep_ == "dobj" and any(c.dep_ == "dative" for c in thing.head.children)
+    people = all(sort_here(t) in ("person", "name") for t in (left, right))
+    things = any(t.lower_ in ("it", "its") for t in beside) and not people
+    several = things or any(t.lower_ in ("they", "them", "their") for t in beside)
+    if several and not names and is_many(left) != is_many(right):
+        return True
+    said = {"m" if t.lower_ in ("he", "him", "his") else "f" for t in beside if in_other_gender(t)}
+    genders = {gender_of(base_of(t)) for t in (left, right)} - {""}
+    return len(said) > 1 or (bool(said) and not owners(right) and len(genders) < 2 and not genders <= said)
 
 
 def _is_mutual(fact: Stated, role: str, other: str) -> bool:
@@ -199,8 +211,8 @@ def why_absurd(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stat
     sorts = sort_here(left), sort_here(right)
     told = f"*{named(left)}* and *{named(right)}* could change places, but"
     if set(sorts) <= {*ANIMATE, "name"}:
-        apart = _are_placed_alike(scene, left, right) or _act_apart(scene, left, right)
-        if not links and not (apart or _acts_on_thing_of(scene, left, right) or _acts_on_thing_of(scene, right, left)):
+        apart = (_are_placed_alike, _act_apart, _act_on_same, _are_joined_by_thing)
+        if not links and not any(told_apart(scene, left, right) for told_apart in apart):
             return NO_SWAP
         able = _may_both_do(scene, left, right, links, names)
         return "" if able else f"{told} few would expect them in each other's roles (--plausible no)"
@@ -214,7 +226,7 @@ def why_absurd(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stat
         return NO_SWAP
     if sorts[0] == sorts[1] and _are_ends_of_way(scene, left, right):
         return ""
-    alike = is_plural(left) == is_plural(right) and "place" not in sorts and are_of_one_size(left, right)
+    alike = is_many(left) == is_many(right) and "place" not in sorts and are_of_one_size(left, right)
     return "" if alike and _are_placed_alike(scene, left, right) else NO_SWAP
 
 
@@ -228,7 +240,14 @@ def _may_both_do(scene: ParsedScene, left: Any, right: Any, links: list[tuple[St
             return False
         if links and not any("patient" in (a, b) or f.is_relation for f, a, b in links):
             return False  # what is thrown at somebody
-    return may_do_both(left, right, sorts, _verbs_of(scene, left, right, links))
+        if sorts[0] != sorts[1] and any(f.name == "walk" for f, *_ in links):
+            return False
+    verbs = _verbs_of(scene, left, right, links)
+    own = [f for t in (left, right) for f, _ in scene.facts_of(t) if f.name in ("wear", "hold", "carry")]
+    told_all = {id(f) for t in (left, right) for f, _ in scene.facts_of(t)} <= {id(f) for f, *_ in links}
+    if verbs and all(any(is_reciprocal(v, p) for p in ("", "with", "to")) for v in verbs):
+        return told_all or bool(names and own)  # who argues with whom: the truth layer knows what holds both ways
+    return may_do_both(left, right, sorts, verbs)
 
 
 def _may_both_stand(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stated, str, str]]) -> bool:
@@ -238,7 +257,7 @@ def _may_both_stand(scene: ParsedScene, left: Any, right: Any, links: list[tuple
     if sort_here(left) == sort_here(right) == "vehicle":
         return True
     ends = [base_of(t) for t in (left, right)]
-    fixed = any(is_above("structure", end, 1) or is_above("framework", end, 1) for end in ends)  # a window
+    fixed = any(is_above(word, end, 1) for end in ends for word in ("structure", "framework", "plumbing fixture"))
     hung = {*ends} <= {*frames()["hung"]} and all(f.name in UPRIGHT for f, *_ in links)
     beside = all(is_beside(f.name) for f, *_ in links)
     placed = hung or beside or (all(f.name in _STACKED for f, *_ in links) and are_of_one_size(left, right))
@@ -275,8 +294,12 @@ def _act_apart(scene: ParsedScene, left: Any, right: Any) -> bool:
     same = {f.name for f in doers[0]} & {f.name for f in doers[1]}
     if "animal" in sorts and not {f.name for own in doers for f in own} <= {*frames()["of_animals"]}:
         return False
-    several = is_plural(left) != is_plural(right)
+    several = is_many(left) != is_many(right)
     return all(doers) and not within and not same and not several and not (joined(left, right) and len(doers) < 2)
+
+
+def _are_joined_by_thing(scene: ParsedScene, left: Any, right: Any) -> bool:
+    return _acts_on_thing_of(scene, left, right) or _acts_on_thing_of(scene, right, left)
 
 
 def _acts_on_thing_of(scene: ParsedScene, doer: Any, owner: Any) -> bool:
@@ -287,8 +310,8 @@ def _acts_on_thing_of(scene: ParsedScene, doer: Any, owner: Any) -> bool:
     if not owns(owner, thing) or base_of(thing) in _SHARED:
         return False
     own = [f for f, role in scene.facts_of(doer) if role == "agent"]
-    reached = [f for f in scene.reading.facts if thing.i in f.fillers("ground") and not f.name == "of"]
-    return any(thing.i in f.fillers("patient") or any(g.event == f.token for g in reached) for f in own)
+    reached = {f.event for f in scene.reading.facts if thing.i in f.fillers("ground")}
+    return any(f.token in reached or thing.i in {i for _, i in f.roles} for f in own)
 
 
 def may_be_reversed(verb: str, first: str, second: str, sort: str = "") -> bool:
@@ -340,9 +363,16 @@ def _are_placed_alike(scene: ParsedScene, left: Any, right: Any) -> bool:
     a desk, or a hat that one person wears and a cap that another wears. Each could then be in the other's place.
     """
     own, theirs = ([(f, role) for f, role in scene.facts_of(t)] for t in (left, right))
-    shared = [(f, g) for f, role in own for g, other in theirs if f.name == g.name and role == other and f is not g]
-    shared = [(f, g) for f, g in shared if f.name.startswith("is ") or f.name in frames()["each_own"]]
-    return any(_others(f, left) and not _others(f, left) & _others(g, right) for f, g in shared)
+    pairs = [(f, g) for f, role in own for g, other in theirs if role == other and f is not g]
+    placed = {"is on", "is in", "is at", "is near", "is next to", "is beside", "is by"}
+    pairs = [
+        (f, g)
+        for f, g in pairs
+        if (f.name == g.name and (f.name.startswith("is ") or f.name in frames()["each_own"]))
+        or ({f.name, g.name} <= placed and left.i in f.fillers("figure"))
+    ]
+    one = {t.i for t in scene.doc if t.lower_ in ("one", "ones", "another", "other", "others")}
+    return any(_others(f, left) - one and not _others(f, left) & _others(g, right) for f, g in pairs)
 
 
 def _others(fact: Stated, thing: Any) -> set[int]:
