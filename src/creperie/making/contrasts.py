@@ -147,7 +147,7 @@ def _family(token: Any, known: set[int]) -> str:
     named = token.tag_[:3] == "NNP" and not token.is_lower  # `Waterproof boots`
     if not plain or (token.dep_ == "pobj" and base_of(token) in frames()["named_by_colour"]):
         return ""  # a glass of wine
-    looks = look_of(token) in _SURFACE and not named
+    looks = look_of(token) in _SURFACE and not named and not (token.lower_.endswith("ing") and token.tag_ == "NN")
     if _is_colour(token.lower_) or looks or (token.tag_[:2] == "NN" and _is_solid(token.lower_)):
         return "" if _is_of_name(token) else "surface"
     if look_of(token) == "size" and token.tag_[:2] == "JJ":
@@ -164,12 +164,14 @@ def _span(token: Any, family: str, known: set[int]) -> tuple[int, int]:
         start -= 1 + (doc[start - 1].text == "-")  # `wine-red`
     while end < len(doc):
         step = 2 if doc[end].lower_ in (",", "and") or _is_hyphen(doc, end) else 1
+        step += step == 2 and end + 1 < len(doc) and doc[end + 1].lower_ == "and"
         after = doc[end + step - 1] if end + step <= len(doc) else token
         if step == 2 and _is_hyphen(doc, end) and after.lower_ in _HYPHENED:
             end += 2
             continue
         alike = after.lower_ in frames()["shades"] if family == "surface" else False
-        listed = step == 1 or (after.tag_[:2] != "NN" and doc[end - 1].tag_[:2] != "NN")
+        colours = doc[end + step - 2].lower_ == "and" and all(_is_colour(t.lower_) for t in (doc[end - 1], after))
+        listed = step == 1 or colours or (after.tag_[:2] != "NN" and doc[end - 1].tag_[:2] != "NN")
         if after.i < end or not listed or not (alike or _family(after, known) == family):
             break
         end += step
@@ -220,7 +222,8 @@ def _names_colour(word: str) -> bool:
     net = open_wordnet()
     if kind_of(word) or topics(word)[:1] == (17,):
         return False  # a lake
-    return any("color" in up.words for s in net.senses(word, "n")[:4] for up in net.above(s))
+    above = {w for s in net.senses(word, "n")[:4] for up in net.above(s) for w in up.words}
+    return not above.isdisjoint(("chromatic_color", "achromatic_color"))
 
 
 def _described(doc: Any, start: int, end: int) -> Any | None:
@@ -316,9 +319,21 @@ def _why_unfit(scene: ParsedScene, left: Attribute, right: Attribute, corpus: Wo
         return "the larger one does not fit into or under the smaller"
     if left.family == "nation" or alike:
         return ""
+    soft = [_is_soft(a) for a in (left, right)]
+    lined = any(t.tag_[:2] == "VB" for t in (one, other))
+    if (
+        soft[0] != soft[1]
+        and not lined
+        and all("material" in map(look_of, a.words) or s for a, s in zip((left, right), soft))
+    ):
+        return "one is soft and the other hard"  # brass satchels, velvet lamps
     mixed = left.family != "surface" and len({sort_here(t) in ANIMATE for t in (one, other)}) > 1
     fits = all(_may_look(a, at, corpus) for a in (left, right) for at in (left, right))
     return "" if fits and not mixed else "they are not said of both"
+
+
+def _is_soft(attribute: Attribute) -> bool:
+    return any(look_of(t) == "fabric" or t.lower_ in ("leather", "suede", "felt") for t in attribute.words)
 
 
 def _may_look(attribute: Attribute, at: Attribute, corpus: WordCounts) -> bool:
@@ -327,6 +342,8 @@ def _may_look(attribute: Attribute, at: Attribute, corpus: WordCounts) -> bool:
     """
     noun, words = at.noun, [t for t in attribute.words if t.is_alpha and t.lower_ not in ("and", *frames()["shades"])]
     base, looks = base_of(noun), {look_of(t) for t in attribute.words}
+    if at.start and at.doc[at.start - 1].lower_ == "of" and not looks & {"material", "fabric"}:
+        return False  # a piece of black
     if at.worn or noun.tag_[:2] == "VB":
         return True  # whatever clothes or covers look like
     sort, senses = sort_here(noun), topics(base)
@@ -339,7 +356,9 @@ def _may_look(attribute: Attribute, at: Attribute, corpus: WordCounts) -> bool:
     if attribute.family == "size":
         return senses[:1] not in ((7,), (9,), (10,), (11,), (28,))
     made = sort in MADE or not senses or {6, 27} & {*senses[:4]} or is_worn(base) or base in frames()["fittings"]
-    if (is_worn(base) and "material" in looks) or (sort == "vehicle" and looks & {"material", "fabric"}):
+    textile = is_worn(base) or is_above("fabric", base, 1)
+    hard = "material" in looks and not _is_soft(attribute)
+    if (textile and hard) or (sort == "vehicle" and looks & {"material", "fabric"}):
         return False  # wooden jerseys, concrete cars
     if base in things()["inborn"] or (not made and is_name(f"{attribute.last.lower_} {base}")):  # `red onion`
         return False
@@ -348,7 +367,8 @@ def _may_look(attribute: Attribute, at: Attribute, corpus: WordCounts) -> bool:
 
 def _may_be_coloured(base: str, senses: tuple[int, ...]) -> bool:
     """Return True if a thing that is not made can be of several colours: flowers, letters, icing, not fruit or land."""
-    return is_above("flower", base) or (senses[:1] in ((10,), (13,), (25,), (27,)) and not is_above("produce", base))
+    sweet = any(is_above(word, base) for word in ("flower", "topping", "cake", "confectionery"))
+    return sweet or senses[:1] in ((10,), (25,), (27,))
 
 
 def are_told_apart(scene: ParsedScene, one: Any, other: Any, without: Collection[int] = ()) -> bool:
@@ -369,12 +389,12 @@ def are_told_apart(scene: ParsedScene, one: Any, other: Any, without: Collection
     links = [f.name for f, *_ in scene.between(one, other)]
     if links:
         return not all(is_symmetric(name) for name in links)
-    between = [t for t in doc[one.i + 1 : other.i] if t.tag_[:2] in ("VB", "IN") and t.dep_[:3] != "aux"]
+    between = [t for t in doc[one.i + 1 : other.i] if t.tag_[:2] == "VB" and t.dep_[:3] != "aux"]
     holders = [_holder(scene, t) for t in (one, other)]
     if holders[0] is not None and holders[1] is not None and holders[0] != holders[1]:
         same = base_of(holders[0]) == base_of(holders[1])
         return not same or are_told_apart(scene, *holders)
-    return any(not is_symmetric(lemma(t.text, t.tag_)) and t.lower_ not in ("in", "with", "of") for t in between)
+    return any(not is_symmetric(lemma(t.text, t.tag_)) for t in between)
 
 
 def _told_after(noun: Any, without: Collection[int]) -> tuple[str, ...]:

@@ -8,7 +8,9 @@ from typing import Any
 
 from creperie.lang import (
     COUNTS,
+    facts,
     in_number,
+    is_above,
     is_mass,
     lemma,
     reagreed,
@@ -16,7 +18,7 @@ from creperie.lang import (
 from creperie.making.atoms import base_of, dependents, joined
 from creperie.making.corpus import WordCounts
 from creperie.making.edits import CaptionEdit
-from creperie.making.exchanging import ParsedScene, sort_here
+from creperie.making.exchanging import ParsedScene
 from creperie.making.phrases import outer
 from creperie.making.plausible import frames
 from creperie.making.verbs import topics
@@ -43,9 +45,11 @@ def swapped_counts(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
     counted = [(t, noun) for t in doc if (noun := _counted(t)) is not None]
     for (one, left), (other, right) in combinations(counted, 2):
         values = [1 if t.lower_ in ("a", "an") else number_of(t) for t in (one, other)]
-        if values[0] == values[1] or is_divided(doc, one, other) or max(values) > 3 * min(values) + 3:
+        if values[0] == values[1] or is_divided(doc, one, other) or max(values) > 3 * min(values) + 6:
             continue
         if left.lower_ == right.lower_ and left.nbor(-1).lower_ == right.nbor(-1).lower_:
+            continue
+        if is_part(left, right):
             continue
         changes = {one.i: plain(other), other.i: plain(one)}
         if 1 in values:
@@ -54,6 +58,12 @@ def swapped_counts(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
             changes |= _renumbered(left, values[1] > 1) | _renumbered(right, values[0] > 1)
         told = "each has the number of the other"
         yield CaptionEdit(reworded(doc, changes), f"{one.text} ↔ {other.text}", one.i, (left, right), told=told)
+
+
+def is_part(left: Any, right: Any) -> bool:
+    """Return True if one of two nouns may count some of what the other counts: `two children, a boy and a girl`."""
+    one, other = base_of(left), base_of(right)
+    return any(b in facts()["kinds"].get(a, ()) or is_above(a, b) for a, b in ((one, other), (other, one)))
 
 
 def _counted(number: Any) -> Any | None:
@@ -81,7 +91,8 @@ def _counted(number: Any) -> Any | None:
     if noun.tag_ != ("NN" if number.lower_ in ("a", "an") or number_of(number) == 1 else "NNS"):
         return None  # a two person canoe
     measured = topics(base_of(noun))[:1] in MEASURES and noun.lower_ != "ones"
-    measured = measured or base_of(noun) in frames()["paired"] or is_mass(base_of(noun)) or outer(noun) is not noun
+    measured = measured or base_of(noun) in frames()["paired"] or is_mass(base_of(noun))
+    measured = measured or (outer(noun) is not noun and any(c.dep_ == "nummod" for c in outer(noun).lefts))
     return None if measured or noun.tag_ not in ("NN", "NNS") else noun
 
 
@@ -96,7 +107,7 @@ def _may_be_numbered(scene: ParsedScene, left: Any, right: Any, values: list[int
     ones = (t.lower_ == "one" and t.dep_ not in ("nummod", "quantmod") for t in doc)
     many = (t.lower_ in frames()["of_many"] or lemma(t.text, "VBG") in frames()["of_many"] for t in doc)
     alone = (c.lower_ in frames()["of_one"] for t in (left, right) for c in t.lefts)
-    if any((*refers, *ones, *many, *alone)):
+    if any((*refers, *ones, *alone)) or (any(many) and not joined(left, right)):
         return False
     if joined(left, right) or (right.dep_ == "appos" and right.head == left):
         first = left
@@ -107,9 +118,7 @@ def _may_be_numbered(scene: ParsedScene, left: Any, right: Any, values: list[int
         return max(values) <= (2 if parts else MOST_TURNED) and not own
     links = scene.between(left, right)
     acts = any(not f.is_relation and {a, b} <= {"agent", "patient", "recipient"} for f, a, b in links)
-    plain_right = not [c for c in right.rights if c.dep_ in ("prep", "acl", "relcl")]
-    alike = sort_here(left) == sort_here(right) in ("person", "animal")
-    return acts and alike and plain_right
+    return (acts or not links) and not [c for c in right.rights if c.dep_ in ("prep", "acl", "relcl")]
 
 
 def _renumbered(noun: Any, plural: bool) -> dict[int, str]:

@@ -35,7 +35,7 @@ from creperie.making.wording import plain, reworded, written
 SORTS = {18: "person", 5: "animal", 6: "artefact", 13: "food", 15: "place", 17: "place", 20: "plant"}
 PRONOUNS = frozenset(("he", "she", "they", "him", "her", "them", "we", "us", "i", "me"))
 #: WordNet's files of what capitals also name: acts, words, groups, places, things of nature, times.
-_NO_PERSON = frozenset((4, 10, 14, 15, 17, 28))
+_NO_PERSON = frozenset((4, 10, 14, 15, 17, 27, 28))
 _DOERS = ("er", "or", "ist", "man", "woman", "ian")
 Pair = tuple[Any, Any]
 
@@ -131,7 +131,7 @@ def sort_here(noun: Any) -> str:
     given = "dative" in (noun.dep_, noun.head.dep_) or (
         noun.head.lower_ == "to" and recipient_preposition(base_of(noun.head.head)) is not None
     )
-    if given and 18 in senses[:3]:
+    if given and 18 in senses[:3] and sort != "animal":
         return "person"  # who gives something to a fan
     if not noun.i and not senses and base_of(noun).lower().endswith(_DOERS) and noun.nbor(1).tag_ == "VBG":
         return "person"  # `Kickboxer landing a blow`
@@ -198,6 +198,8 @@ def exchanged_names(left: Any, right: Any) -> str:
         return ""
     if any(has_of(t) and sort_here(t) == "person" for t in (left, right)):
         return ""  # the winner of a race
+    if any(is_many(t) and t.tag_ == "NN" for t in (left, right)) and not all(map(is_many, (left, right))):
+        return ""  # `a police`
     if any(t.tag_ == "JJ" and not topics(named(n)) for n, s in zip((left, right), spans) for t in n.doc[slice(*s)]):
         return ""  # `a strapless dress`
     if any(t.text == "-" or (t.tag_ == "NN" and _may_be_action(t)) for s in spans for t in left.doc[slice(*s)]):
@@ -312,7 +314,7 @@ def exchanged_phrases(left: Any, right: Any, *, always: bool = False) -> str:
     if plural[0] != plural[1] and (_tells_many(doc) or not all(map(_agrees, whole))):
         return ""
     names = all(t.tag_ in ("NN", "NNS") for t in (left, right)) and plural[0] == plural[1]
-    if any(t.dep_ == "nsubj" and t.head.tag_ == "VBP" and not many for t, many in zip(whole, plural)):
+    if any(t.dep_ == "nsubj" and t.head.tag_ in ("VB", "VBP") and not many for t, many in zip(whole, plural)):
         return ""  # `her team drink`
     if same[0] == same[1] and names and not always:
         return ""
@@ -343,8 +345,9 @@ def _is_torn(doc: Any, start: int, end: int) -> bool:
 
 def is_many(noun: Any) -> bool:
     """Return True if a noun, without others joined to it, is in the plural or stands for several people."""
+    several = ("they", "them", "we", "us", "police", "people", "faithful")
     many = noun.lower_ in frames()["many"] and has_of(noun)
-    return many or noun.tag_ in ("NNS", "NNPS") or noun.lower_ in ("they", "them", "we", "us", "police", "people")
+    return many or noun.tag_ in ("NNS", "NNPS") or noun.lower_ in several
 
 
 def _tells_many(doc: Any) -> bool:

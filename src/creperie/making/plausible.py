@@ -196,7 +196,7 @@ def holder_of(link: Any) -> Any | None:
 _SIZES = (
     (("vehicle", "craft"), 4),
     (("furniture", "white goods", "piano", "stove"), 3),
-    (("container", "tool", "tableware", "implement", "device", "instrument", "garment", "book", "food", "toy"), 1),
+    (("container", "tool", "tableware", "utensil", "publication", "plaything", "electronic equipment", "food"), 1),
     (("plant", "vascular plant"), 2),
 )
 
@@ -204,6 +204,8 @@ _SIZES = (
 def size_of(noun: Any) -> int:
     """Return the size of a thing, from 1 (held in a hand) to 4 (a vehicle); 0 for other things."""
     sort, base = sort_of(noun), base_of(noun)
+    if is_above("floor cover", base, 1) or is_above("step", base, 1):
+        return 0
     if sort in ("handheld", "food", "clothing", "furniture", "vehicle"):
         return {"furniture": 3, "vehicle": 4}.get(sort, 1)
     if not set(topics(base)[:1]) <= {6, 13, 20}:

@@ -47,6 +47,8 @@ from creperie.making.plausible import ANIMATE, are_of_one_size, frames, is_made,
 from creperie.making.verbs import topics
 
 NO_SWAP = "-"
+#: Relations that are no place, and no reason to change places.
+_LOOSE = frozenset(("for", "of", "from", "during", "about", "like", "by"))
 #: Roles of people in what one of them does to the other.
 _TAKING_PART = frozenset(("agent", "patient", "recipient"))
 #: Relations of an action to the person at whom it is aimed: `yells at the referee`.
@@ -103,11 +105,12 @@ def exchangeable(scene: ParsedScene, names: bool = False) -> Iterator[tuple[Any,
         if names and "NNP" in (left.tag_, right.tag_):
             continue  # names change places with their titles
         tied = any(c.dep_ in ("relcl", "acl") for t in (left, right) for c in t.rights)
-        if not names and tied and is_many(left) != is_many(right):
-            continue  # `a driver who is stuck in traffic`
+        unlike = is_many(left) != is_many(right) or {sort_here(left), sort_here(right)} == {*ANIMATE}
+        if tied and unlike and not (names and is_many(left) != is_many(right)):
+            continue  # `a driver who is stuck in traffic`, `a woman holding a pole`
         if divided and any(t.tag_ == "NNS" for t in (left, right)):
             continue  # two officers, while a third
-        links = scene.between(left, right)
+        links = [(f, *roles) for f, *roles in scene.between(left, right) if f.name not in _LOOSE]
         if not _are_told_apart(scene, left, right, links) or _leaves_pronoun(left, right, names):
             continue
         reason = why_absurd(scene, left, right, links, names)
@@ -171,6 +174,8 @@ def _leaves_pronoun(left: Any, right: Any, names: bool) -> bool:
     if several and not names and is_many(left) != is_many(right):
         return True
     said = {"m" if t.lower_ in ("he", "him", "his") else "f" for t in beside if in_other_gender(t)}
+    if said & {gender_of(base_of(t)) for t in left.doc if t.tag_[:2] == "NN" and t not in (left, right)}:
+        return True  # a third person
     genders = {gender_of(base_of(t)) for t in (left, right)} - {""}
     return len(said) > 1 or (bool(said) and not owners(right) and len(genders) < 2 and not genders <= said)
 
@@ -291,7 +296,8 @@ def _act_apart(scene: ParsedScene, left: Any, right: Any) -> bool:
         return False
     doers = [[f for f, role in scene.facts_of(t) if role == "agent" and not f.is_relation] for t in (left, right)]
     within = any(scene.doc[f.token].dep_ in ("ccomp", "xcomp", "relcl") for own in doers for f in own)
-    same = {f.name for f in doers[0]} & {f.name for f in doers[1]}
+    every = [{f.name for f in own} for own in doers]
+    same = every[0] & every[1] or (every[0] | every[1]) & {*frames()["encircling"]}
     if "animal" in sorts and not {f.name for own in doers for f in own} <= {*frames()["of_animals"]}:
         return False
     several = is_many(left) != is_many(right)

@@ -7,7 +7,7 @@ from typing import Any
 
 from creperie.making.atoms import joined, objects
 from creperie.making.corpus import WordCounts
-from creperie.making.counting import MOST_TURNED, is_divided, number_of, swapped_counts
+from creperie.making.counting import MOST_TURNED, is_divided, is_part, number_of, swapped_counts
 from creperie.making.edits import CaptionEdit
 from creperie.making.recounting import is_uncounted, made_several, singled
 from creperie.making.wording import plain, reworded
@@ -33,7 +33,9 @@ def _traded(doc: Any, number: Any, noun: Any) -> CaptionEdit | None:
     numbers; None if other words depend on these numbers.
     """
     several, article = number.head, next((c for c in noun.lefts if c.lower_ in ("a", "an")), None)
-    if article is None or joined(noun, several) or joined(several, noun):
+    if noun.head.lower_ in ("for", "of", "as"):
+        return None
+    if article is None or is_part(noun, several) or joined(noun, several) or joined(several, noun):
         return None
     more, less = made_several(doc, noun), singled(doc, number, several)
     if more is None or less is None:
