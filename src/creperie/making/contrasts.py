@@ -27,7 +27,7 @@ from creperie.lang import (
     open_wordnet,
     things,
 )
-from creperie.making.atoms import base_of, joined, look_of, look_of_word
+from creperie.making.atoms import base_of, joined, look_of, look_of_word, named
 from creperie.making.corpus import WordCounts
 from creperie.making.edits import CaptionEdit, may_be, qualities
 from creperie.making.exchanging import ParsedScene, exchange_spans, sort_here
@@ -39,6 +39,10 @@ _ONE = ("one", "ones", "another", "others")
 _DEPTHS = frozenset(("pale", "dark"))
 _STUFF = ("material", "fabric", "pattern")
 _SURFACE = ("colour", *_STUFF)
+#: Materials that WordNet does not know as such.
+_MATERIALS = ("cork", "tortoiseshell", "rubber", "cardboard", "wax", "porcelain", "terracotta", "acrylic", "enamel")
+#: Materials of which only buildings and floors are made.
+_BUILT = ("brick", "tile", "concrete", "flagstone", "cobblestone")
 #: What follows a look and a hyphen: `gold-plated`.
 _HYPHENED = ("plated", "coloured", "colored", "toned", "glazed", "print", "patterned", "tiled", "rimmed", "clad")
 #: Nouns of what a look is, not of a thing that has it: `a silk tie with a paisley pattern`.
@@ -144,11 +148,12 @@ def _family(token: Any, known: set[int]) -> str:
     if token.tag_ in ("JJR", "JJS") and token.text.isalpha():
         return "other"
     plain = token.tag_[:2] in ("NN", "JJ", "VB") and (token.is_lower or not token.i) and token.text.isalpha()
-    named = token.tag_[:3] == "NNP" and not token.is_lower  # `Waterproof boots`
+    capital = token.tag_[:3] == "NNP" and not token.is_lower  # `Waterproof boots`
     if not plain or (token.dep_ == "pobj" and base_of(token) in frames()["named_by_colour"]):
         return ""  # a glass of wine
-    looks = look_of(token) in _SURFACE and not named and not (token.lower_.endswith("ing") and token.tag_ == "NN")
-    if _is_colour(token.lower_) or looks or (token.tag_[:2] == "NN" and _is_solid(token.lower_)):
+    looks = look_of(token) in _SURFACE and not capital and token.lower_ not in _BUILT
+    looks = looks and not (token.lower_.endswith("ing") and token.tag_ == "NN")  # cement flooring
+    if _is_colour(token.lower_) or looks or token.lower_ in _MATERIALS:
         return "" if _is_of_name(token) else "surface"
     if look_of(token) == "size" and token.tag_[:2] == "JJ":
         return "size"
@@ -201,19 +206,13 @@ def _is_side(token: Any) -> bool:
     """Return True for a word such as `left` or `upstairs` that says on which side or floor something is."""
     after = token.nbor(1).lower_ if token.i + 1 < len(token.doc) else ""
     fixed = (token.lower_ == "front" and after == "of") or after == "-" or token.tag_[:2] == "VB"
+    fixed = fixed or (token.tag_ == "NN" and any(c.dep_ in ("amod", "compound") for c in token.lefts))  # a black top
     strengthens = token.lower_ == "right" and token.tag_ == "RB" and after in frames()["places"]
     return any(token.lower_ in pair for pair in frames()["opposite_sides"]) and not fixed and not strengthens
 
 
 def _is_colour(word: str) -> bool:
     return dimension_of(word) == "colour" or word in _DEPTHS or _names_colour(word)
-
-
-@cache
-def _is_solid(word: str) -> bool:
-    """Return True if the first sense of a noun is a solid substance, such as `cork`."""
-    fluid = any(is_above(w, word, 1) for w in ("fluid", "ice", "soil", "food"))
-    return topics(word)[:1] == (27,) and not fluid and not word.endswith("ing")
 
 
 @cache
@@ -355,14 +354,18 @@ def _may_look(attribute: Attribute, at: Attribute, corpus: WordCounts) -> bool:
         return not looks & {*_STUFF} and all(may_be(t.lower_, noun, corpus) for t in words)
     if attribute.family == "size":
         return senses[:1] not in ((7,), (9,), (10,), (11,), (28,))
-    made = sort in MADE or not senses or {6, 27} & {*senses[:4]} or is_worn(base) or base in frames()["fittings"]
-    textile = is_worn(base) or is_above("fabric", base, 1)
+    made = sort in MADE or not senses or 6 in senses[:4] or is_worn(base) or base in frames()["fittings"]
+    textile = is_worn(base) or is_worn(named(noun)) or is_above("fabric", base, 1)
     hard = "material" in looks and not _is_soft(attribute)
     if (textile and hard) or (sort == "vehicle" and looks & {"material", "fabric"}):
         return False  # wooden jerseys, concrete cars
-    if base in things()["inborn"] or (not made and is_name(f"{attribute.last.lower_} {base}")):  # `red onion`
+    if (
+        base in things()["inborn"]
+        or base in ("piece", "slice", "bit")
+        or (not made and is_name(f"{attribute.last.lower_} {base}"))
+    ):  # `red onion`
         return False
-    return made or (not looks & {*_STUFF} and _may_be_coloured(base, senses))
+    return made or (not looks & {"material", "fabric"} and _may_be_coloured(base, senses))
 
 
 def _may_be_coloured(base: str, senses: tuple[int, ...]) -> bool:

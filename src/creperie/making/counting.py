@@ -47,7 +47,8 @@ def swapped_counts(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
         values = [1 if t.lower_ in ("a", "an") else number_of(t) for t in (one, other)]
         if values[0] == values[1] or is_divided(doc, one, other) or max(values) > 3 * min(values) + 6:
             continue
-        if left.lower_ == right.lower_ and left.nbor(-1).lower_ == right.nbor(-1).lower_:
+        bare = left.nbor(-1).lower_ == right.nbor(-1).lower_ or 1 in values
+        if base_of(left) == base_of(right) and bare and not (left.lower_ == right.lower_ == "ones"):
             continue
         if is_part(left, right):
             continue
@@ -63,7 +64,9 @@ def swapped_counts(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
 def is_part(left: Any, right: Any) -> bool:
     """Return True if one of two nouns may count some of what the other counts: `two children, a boy and a girl`."""
     one, other = base_of(left), base_of(right)
-    return any(b in facts()["kinds"].get(a, ()) or is_above(a, b) for a, b in ((one, other), (other, one)))
+    return one != other and any(
+        b in facts()["kinds"].get(a, ()) or is_above(a, b) for a, b in ((one, other), (other, one))
+    )
 
 
 def _counted(number: Any) -> Any | None:
@@ -118,7 +121,8 @@ def _may_be_numbered(scene: ParsedScene, left: Any, right: Any, values: list[int
         return max(values) <= (2 if parts else MOST_TURNED) and not own
     links = scene.between(left, right)
     acts = any(not f.is_relation and {a, b} <= {"agent", "patient", "recipient"} for f, a, b in links)
-    return (acts or not links) and not [c for c in right.rights if c.dep_ in ("prep", "acl", "relcl")]
+    apart = not links and all("agent" in {role for _, role in scene.facts_of(t)} for t in (left, right))
+    return (acts or apart) and not [c for c in right.rights if c.dep_ in ("prep", "acl", "relcl")]
 
 
 def _renumbered(noun: Any, plural: bool) -> dict[int, str]:

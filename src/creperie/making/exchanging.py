@@ -145,7 +145,7 @@ def sort_here(noun: Any) -> str:
     speaks = is_subject(noun) and base_of(noun.head) not in frames()["resting_things"]
     if senses[:1] == (18,) and (speaks or not {5, 6} & set(senses[: 3 if dependents(noun, "compound") else 2])):
         return "person"  # a queen is an insect, too; a game controller is none
-    unknown = not senses and not topics(noun.lower_) and base_of(noun).endswith(_DOERS)
+    unknown = acts and not senses and not topics(noun.lower_) and base_of(noun).endswith(_DOERS)
     if unknown or (acts and 18 in senses[:3] and 6 not in senses[:2]):
         return "person"  # a midfielder
     if (
@@ -153,7 +153,9 @@ def sort_here(noun: Any) -> str:
         and not has_of(noun)
         and (noun.head.lower_ not in ("on", "in", "at") or noun.lower_ == "police")
     ):
-        social = is_above("social group", base_of(noun)) and 6 not in senses[:3]  # the police, not a queue or a board
+        social = (
+            is_above("social group", base_of(noun)) and 6 not in topics(base_of(noun))[:3]
+        )  # the police, not a queue or a board
         return "person" if social else ""
     return SORTS.get(senses[0], "") if senses and 18 not in senses[:2] else ""  # a trawler is a ship or a man
 
@@ -248,7 +250,7 @@ def _fits_modifiers(here: Any, there: Any) -> bool:
         known = dimension_of(word.lower_)
         general = (
             known in ("age", "size")
-            or word.lower_ in ("lone", "single")
+            or (word.lower_ in ("lone", "single") and not name_words(there) and not name_words(here))
             or (known == "colour" and sort_here(there) in (*MADE, "animal", "artefact"))
         )
         seen = word.tag_ in ("VBG", "VBN") and sort_here(there) == "person" and base_of(word) in frames()["static"]

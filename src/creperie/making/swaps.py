@@ -27,6 +27,7 @@ from creperie.lang import (
     kind_of,
 )
 from creperie.making.atoms import base_of, joined, named
+from creperie.making.contrasts import is_symmetric
 from creperie.making.corpus import WordCounts
 from creperie.making.counting import picks_again
 from creperie.making.edits import CaptionEdit
@@ -47,6 +48,8 @@ from creperie.making.plausible import ANIMATE, are_of_one_size, frames, is_made,
 from creperie.making.verbs import topics
 
 NO_SWAP = "-"
+#: Relations of something that moves.
+_MOVING = frozenset(f"{be}{word}" for be in ("", "is ") for word in ("toward", "towards", "past", "after", "ahead of"))
 #: Relations that are no place, and no reason to change places.
 _LOOSE = frozenset(("for", "of", "from", "during", "about", "like", "by"))
 #: Roles of people in what one of them does to the other.
@@ -248,10 +251,13 @@ def _may_both_do(scene: ParsedScene, left: Any, right: Any, links: list[tuple[St
         if sorts[0] != sorts[1] and any(f.name == "walk" for f, *_ in links):
             return False
     verbs = _verbs_of(scene, left, right, links)
-    own = [f for t in (left, right) for f, _ in scene.facts_of(t) if f.name in ("wear", "hold", "carry")]
-    told_all = {id(f) for t in (left, right) for f, _ in scene.facts_of(t)} <= {id(f) for f, *_ in links}
+    every = [f for t in (left, right) for f, _ in scene.facts_of(t)]
+    linking = {f.token for f, *_ in links} | {f.event for f, *_ in links}
+    known = any(f.name in ("wear", "hold", "carry") for f in every) or all(f.token in linking for f in every)
+    if links and all(f.is_relation and is_symmetric(f.name) for f, *_ in links):
+        return known  # who sits beside whom: the truth layer knows what holds both ways
     if verbs and all(any(is_reciprocal(v, p) for p in ("", "with", "to")) for v in verbs):
-        return told_all or bool(names and own)  # who argues with whom: the truth layer knows what holds both ways
+        return known and (names or all(f.token in linking for f in every))
     return may_do_both(left, right, sorts, verbs)
 
 
@@ -262,10 +268,15 @@ def _may_both_stand(scene: ParsedScene, left: Any, right: Any, links: list[tuple
     if sort_here(left) == sort_here(right) == "vehicle":
         return True
     ends = [base_of(t) for t in (left, right)]
-    fixed = any(is_above(word, end, 1) for end in ends for word in ("structure", "framework", "plumbing fixture"))
+    built = ("structure", "framework", "plumbing fixture", "facility")
+    fixed = any(is_above(word, end, 1) for end in ends for word in built)  # a window
     hung = {*ends} <= {*frames()["hung"]} and all(f.name in UPRIGHT for f, *_ in links)
-    beside = all(is_beside(f.name) for f, *_ in links)
-    placed = hung or beside or (all(f.name in _STACKED for f, *_ in links) and are_of_one_size(left, right))
+    beside = all(is_beside(f.name) and f.name not in _MOVING for f, *_ in links)
+    placed = (
+        hung
+        or (beside and not all(is_symmetric(f.name) for f, *_ in links))
+        or (all(f.name in _STACKED for f, *_ in links) and are_of_one_size(left, right))
+    )
     others = [f for t in (left, right) for f, _ in scene.facts_of(t) if f not in [g for g, *_ in links]]
     alone = all(not f.is_relation or _is_of_both(scene, f, left, right) for f in others)
     made = hung or all(is_made(t, 3) for t in (left, right)) or are_of_one_size(left, right)

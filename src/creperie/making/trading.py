@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from creperie.making.atoms import joined, objects
+from creperie.making.atoms import base_of, joined, objects
 from creperie.making.corpus import WordCounts
 from creperie.making.counting import MOST_TURNED, is_divided, is_part, number_of, swapped_counts
 from creperie.making.edits import CaptionEdit
 from creperie.making.recounting import is_uncounted, made_several, singled
+from creperie.making.verbs import topics
 from creperie.making.wording import plain, reworded
 
 
@@ -33,7 +34,8 @@ def _traded(doc: Any, number: Any, noun: Any) -> CaptionEdit | None:
     numbers; None if other words depend on these numbers.
     """
     several, article = number.head, next((c for c in noun.lefts if c.lower_ in ("a", "an")), None)
-    if noun.head.lower_ in ("for", "of", "as"):
+    worn = any(c.lower_ in ("in", "with") for c in noun.rights) or any(base_of(c) == "wear" for c in noun.rights)
+    if noun.head.lower_ in ("for", "of", "as") or worn or not {*topics(base_of(noun))[:1]} <= {5, 6, 13, 14, 18, 20}:
         return None
     if article is None or is_part(noun, several) or joined(noun, several) or joined(several, noun):
         return None
