@@ -261,6 +261,8 @@ def _noun_after(doc: Any, end: int) -> Any | None:
         unread = t.tag_[:2] == "VB" and noun is not None and not knows_verb(lemma(t.text, t.tag_))  # floorboards
         icing = t.tag_ == "VBG" and noun is None and t.i + 1 < len(doc) and doc[t.i + 1].tag_ in ("CC", "IN", ".", ",")
         unread = unread or (icing and bool(topics(t.lower_)))
+        if noun is not None and base_of(noun) in frames()["hairs"]:
+            break  # a woman with grey hair laughs
         if t.tag_ in ("NN", "NNS") or unread or (t.tag_ == "NNP" and t.is_lower and noun is None) or frisbee:
             noun = t
         elif (
@@ -355,7 +357,8 @@ def _may_look(attribute: Attribute, at: Attribute, corpus: WordCounts) -> bool:
     if attribute.family == "size":
         return senses[:1] not in ((7,), (9,), (10,), (11,), (28,))
     made = sort in MADE or not senses or 6 in senses[:4] or is_worn(base) or base in frames()["fittings"]
-    textile = is_worn(base) or is_worn(named(noun)) or is_above("fabric", base, 1)
+    cloths = ("clothing", "garment", "footwear", "headdress", "fabric")
+    textile = sort == "clothing" or any(is_above(w, name, 1) for w in cloths for name in (base, named(noun)))
     hard = "material" in looks and not _is_soft(attribute)
     if (textile and hard) or (sort == "vehicle" and looks & {"material", "fabric"}):
         return False  # wooden jerseys, concrete cars
@@ -385,7 +388,7 @@ def are_told_apart(scene: ParsedScene, one: Any, other: Any, without: Collection
     if all(contents) and contents[0] != contents[1]:
         return True  # a bottle of oil, a bottle of vinegar
     if joined(one, other) or all(
-        t.tag_ in ("CC", ",", ":", "DT", "JJ", "JJR", "NN", "CD") for t in doc[one.i + 1 : other.i]
+        t.tag_ in ("CC", ",", ":", "DT", "JJ", "JJR", "NN", "CD", "HYPH") for t in doc[one.i + 1 : other.i]
     ):
         ends = [_told_after(t, without) for t in (one, other)]
         return bool(ends[0] and ends[1]) and ends[0] != ends[1]
@@ -396,7 +399,7 @@ def are_told_apart(scene: ParsedScene, one: Any, other: Any, without: Collection
     holders = [_holder(scene, t) for t in (one, other)]
     if holders[0] is not None and holders[1] is not None and holders[0] != holders[1]:
         same = base_of(holders[0]) == base_of(holders[1])
-        return not same or are_told_apart(scene, *holders)
+        return not same or are_told_apart(scene, *holders, without)
     return any(not is_symmetric(lemma(t.text, t.tag_)) for t in between)
 
 

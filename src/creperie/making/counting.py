@@ -104,7 +104,7 @@ def _may_be_numbered(scene: ParsedScene, left: Any, right: Any, values: list[int
     or one must act on the other, and nothing else in the caption may depend on their numbers.
     """
     doc = scene.doc
-    if "CD" in (left.tag_, right.tag_):
+    if "CD" in (left.tag_, right.tag_) or any(f.name == "wear" for t in (left, right) for f, _ in scene.facts_of(t)):
         return False
     refers = (t.tag_ in ("PRP", "PRP$", "WP$", "JJR", "JJS") or t.lower_ in ("ones", "both", "each") for t in doc)
     ones = (t.lower_ == "one" and t.dep_ not in ("nummod", "quantmod") for t in doc)

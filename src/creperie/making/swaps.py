@@ -51,7 +51,7 @@ NO_SWAP = "-"
 #: Relations of something that moves.
 _MOVING = frozenset(f"{be}{word}" for be in ("", "is ") for word in ("toward", "towards", "past", "after", "ahead of"))
 #: Relations that are no place, and no reason to change places.
-_LOOSE = frozenset(("for", "of", "from", "during", "about", "like", "by"))
+_LOOSE = frozenset(("for", "of", "during", "about", "like"))
 #: Roles of people in what one of them does to the other.
 _TAKING_PART = frozenset(("agent", "patient", "recipient"))
 #: Relations of an action to the person at whom it is aimed: `yells at the referee`.
@@ -133,9 +133,9 @@ def _are_told_apart(scene: ParsedScene, left: Any, right: Any, links: list[tuple
     if any(spoken) and not all(spoken):
         return False  # `A man … in front of him`
     meant = any(spoken) or "name" in sorts
-    linked = any(not f.is_relation or f.event >= 0 for f, *_ in links) or _are_joined_by_thing(scene, left, right)
+    linked = bool(links) or _are_joined_by_thing(scene, left, right)
     alone = set(sorts) <= {"name", "person"} and "name" in sorts and not links
-    apart = alone and ((sorts[0] == sorts[1] and _act_apart(scene, left, right)) or _act_on_same(scene, left, right))
+    apart = alone and (_act_apart(scene, left, right) or _act_on_same(scene, left, right))
     if meant and not (linked or apart):
         return False  # `A man … in front of him`, `a question from CBS`
     if any(_is_mutual(f, a, b) or f.denied >= 0 for f, a, b in links):
@@ -232,7 +232,7 @@ def why_absurd(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stat
         if any(f.is_relation or {a, b} <= {"agent", "patient"} for f, a, b in links):
             return f"{told} nobody would expect one where the other is (--plausible no)"
         return NO_SWAP
-    if sorts[0] == sorts[1] and _are_ends_of_way(scene, left, right):
+    if sorts[0] == sorts[1] != "place" and _are_ends_of_way(scene, left, right):
         return ""
     alike = is_many(left) == is_many(right) and "place" not in sorts and are_of_one_size(left, right)
     return "" if alike and _are_placed_alike(scene, left, right) else NO_SWAP
@@ -266,7 +266,7 @@ def _may_both_stand(scene: ParsedScene, left: Any, right: Any, links: list[tuple
     caption says nothing else of where one of them is. Vehicles may do anything to each other.
     """
     if sort_here(left) == sort_here(right) == "vehicle":
-        return True
+        return not all(is_symmetric(f.name) for f, *_ in links)
     ends = [base_of(t) for t in (left, right)]
     built = ("structure", "framework", "plumbing fixture", "facility")
     fixed = any(is_above(word, end, 1) for end in ends for word in built)  # a window
@@ -316,7 +316,8 @@ def _act_apart(scene: ParsedScene, left: Any, right: Any) -> bool:
 
 
 def _are_joined_by_thing(scene: ParsedScene, left: Any, right: Any) -> bool:
-    return _acts_on_thing_of(scene, left, right) or _acts_on_thing_of(scene, right, left)
+    pairs = (left, right), (right, left)
+    return any(_acts_on_thing_of(scene, *pair) or _is_aimed_at(scene, *pair) for pair in pairs)
 
 
 def _acts_on_thing_of(scene: ParsedScene, doer: Any, owner: Any) -> bool:
@@ -329,6 +330,12 @@ def _acts_on_thing_of(scene: ParsedScene, doer: Any, owner: Any) -> bool:
     own = [f for f, role in scene.facts_of(doer) if role == "agent"]
     reached = {f.event for f in scene.reading.facts if thing.i in f.fillers("ground")}
     return any(f.token in reached or thing.i in {i for _, i in f.roles} for f in own)
+
+
+def _is_aimed_at(scene: ParsedScene, doer: Any, other: Any) -> bool:
+    """Return True if a person does something to or past another: `scores a hit on her opponent`."""
+    reached = {f.event for f in scene.reading.facts if other.i in f.fillers("ground") and f.name not in _LOOSE}
+    return any(f.token in reached for f, role in scene.facts_of(doer) if role == "agent")
 
 
 def may_be_reversed(verb: str, first: str, second: str, sort: str = "") -> bool:

@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from creperie.lang import is_above
 from creperie.making.atoms import base_of, joined, objects
 from creperie.making.corpus import WordCounts
 from creperie.making.counting import MOST_TURNED, is_divided, is_part, number_of, swapped_counts
 from creperie.making.edits import CaptionEdit
+from creperie.making.exchanging import sort_here
 from creperie.making.recounting import is_uncounted, made_several, singled
 from creperie.making.verbs import topics
 from creperie.making.wording import plain, reworded
+
+#: WordNet's files of what can be counted in a picture: animals, artefacts, food, groups, people, plants.
+_SOLID = ((5,), (6,), (13,), (14,), (18,), (20,))
 
 
 def exchanged_counts(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
@@ -34,8 +39,10 @@ def _traded(doc: Any, number: Any, noun: Any) -> CaptionEdit | None:
     numbers; None if other words depend on these numbers.
     """
     several, article = number.head, next((c for c in noun.lefts if c.lower_ in ("a", "an")), None)
+    base = base_of(noun)
     worn = any(c.lower_ in ("in", "with") for c in noun.rights) or any(base_of(c) == "wear" for c in noun.rights)
-    if noun.head.lower_ in ("for", "of", "as") or worn or not {*topics(base_of(noun))[:1]} <= {5, 6, 13, 14, 18, 20}:
+    place = sort_here(noun) == "place" or any(is_above(w, base, 1) for w in ("way", "room", "structure", "area"))
+    if noun.head.lower_ in ("for", "of", "as") or worn or place or topics(base)[:1] not in _SOLID:
         return None
     if article is None or is_part(noun, several) or joined(noun, several) or joined(several, noun):
         return None
