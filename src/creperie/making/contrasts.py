@@ -152,7 +152,7 @@ def _family(token: Any, known: set[int]) -> str:
     if not plain or (token.dep_ == "pobj" and base_of(token) in frames()["named_by_colour"]):
         return ""  # a glass of wine
     looks = look_of(token) in _SURFACE and not capital and token.lower_ not in _BUILT
-    looks = looks and not (token.lower_.endswith("ing") and token.tag_ == "NN")  # cement flooring
+    looks = looks and not token.lower_.endswith("ing")  # cement flooring
     if _is_colour(token.lower_) or looks or token.lower_ in _MATERIALS:
         return "" if _is_of_name(token) else "surface"
     if look_of(token) == "size" and token.tag_[:2] == "JJ":
@@ -346,7 +346,7 @@ def _may_look(attribute: Attribute, at: Attribute, corpus: WordCounts) -> bool:
     if at.start and at.doc[at.start - 1].lower_ == "of" and not looks & {"material", "fabric"}:
         return False  # a piece of black
     if at.worn or noun.tag_[:2] == "VB":
-        return True  # whatever clothes or covers look like
+        return not any(t.lower_.endswith(("en", "ic")) for t in words if look_of(t) == "material")  # in wooden
     sort, senses = sort_here(noun), topics(base)
     if base in frames()["hairs"] or any(t.lower_ in ("blond", "blonde", "ginger", "auburn") for t in words):
         return base in frames()["hairs"] and all(t.lower_ in frames()["hair_colours"] for t in words)
@@ -358,6 +358,8 @@ def _may_look(attribute: Attribute, at: Attribute, corpus: WordCounts) -> bool:
         return senses[:1] not in ((7,), (9,), (10,), (11,), (28,))
     made = sort in MADE or not senses or 6 in senses[:4] or is_worn(base) or base in frames()["fittings"]
     cloths = ("clothing", "garment", "footwear", "headdress", "fabric")
+    if look_of_word(base, "NN") in _STUFF and looks & {*_STUFF}:
+        return False  # rice-paper wood
     textile = sort == "clothing" or any(is_above(w, name, 1) for w in cloths for name in (base, named(noun)))
     hard = "material" in looks and not _is_soft(attribute)
     if (textile and hard) or (sort == "vehicle" and looks & {"material", "fabric"}):

@@ -93,6 +93,9 @@ def _counted(number: Any) -> Any | None:
         return None
     if noun.tag_ != ("NN" if number.lower_ in ("a", "an") or number_of(number) == 1 else "NNS"):
         return None  # a two person canoe
+    seen = {*topics(base_of(noun))[:1]} <= {5, 6, 13, 14, 15, 17, 18, 20}
+    if number.lower_ in ("a", "an") and not seen:
+        return None  # has a conversation, plays a game
     measured = topics(base_of(noun))[:1] in MEASURES and noun.lower_ != "ones"
     measured = measured or base_of(noun) in frames()["paired"] or is_mass(base_of(noun))
     measured = measured or (outer(noun) is not noun and any(c.dep_ == "nummod" for c in outer(noun).lefts))
@@ -147,6 +150,7 @@ def is_divided(doc: Any, *numbers: Any) -> bool:
     values = [number_of(t) for t in (*numbers, *counts)]
     total = max(values, default=0)
     parted = 2 * total == sum(values) and len(values) > 1 and total in values[: len(numbers)]
+    parted = parted or (bool(counts) and sum(values[len(numbers) :]) in values[: len(numbers)])
     loose = [t for t in counts if t.head.tag_[:2] != "NN" and t.text.isalpha()]
     return parted or (len(numbers) < 2 and bool(loose)) or any(t.lower_ == "one" for t in loose)
 

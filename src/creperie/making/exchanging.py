@@ -170,6 +170,8 @@ def _names_somebody(noun: Any) -> bool:
         before = ""
     whole = doc[_name_start(noun) : noun.i + 1].text.lower()
     known = {t for name in (whole, noun.lower_) for t in topics(name)[:1]}  # Casper and Jordan are places, too
+    if not noun.i and known and 18 not in topics(noun.lower_):
+        return False  # `Confetti sticks to …`
     ends = (
         noun.i + 1 == len(doc)
         or (_name_start(noun) < noun.i and is_subject(noun))
@@ -210,6 +212,8 @@ def exchanged_names(left: Any, right: Any) -> str:
         base_of(t) in frames()["paired"] for t in (left, right)
     ):
         return ""
+    if any(t.dep_ == "nsubj" and t.tag_ == "NN" and t.head.tag_ == "VBP" for t in (left, right)):
+        return ""  # `her team drink`
     if left.tag_ == right.tag_ and is_definite(left) != is_definite(right) and not _is_introduced(left):
         return ""  # `the mayor` stays the one that is known
     if sort_of(left) == "clothing" and may_be_called(base_of(left), base_of(right)):

@@ -50,6 +50,8 @@ from creperie.making.verbs import topics
 NO_SWAP = "-"
 #: Relations of something that moves.
 _MOVING = frozenset(f"{be}{word}" for be in ("", "is ") for word in ("toward", "towards", "past", "after", "ahead of"))
+#: Relations to what is no person.
+_WITHIN = frozenset(f"is {word}" for word in ("in", "inside", "down", "up", "along", "across", "through", "into"))
 #: Relations that are no place, and no reason to change places.
 _LOOSE = frozenset(("for", "of", "during", "about", "like"))
 #: Roles of people in what one of them does to the other.
@@ -107,18 +109,34 @@ def exchangeable(scene: ParsedScene, names: bool = False) -> Iterator[tuple[Any,
             continue  # a child is a person
         if names and "NNP" in (left.tag_, right.tag_):
             continue  # names change places with their titles
-        tied = any(c.dep_ in ("relcl", "acl") for t in (left, right) for c in t.rights)
-        unlike = is_many(left) != is_many(right) or {sort_here(left), sort_here(right)} == {*ANIMATE}
-        if tied and unlike and not (names and is_many(left) != is_many(right)):
-            continue  # `a driver who is stuck in traffic`, `a woman holding a pole`
+        if _is_tied_to_number(left, right, names):
+            continue
         if divided and any(t.tag_ == "NNS" for t in (left, right)):
             continue  # two officers, while a third
-        links = [(f, *roles) for f, *roles in scene.between(left, right) if f.name not in _LOOSE]
+        links = [link for link in scene.between(left, right) if not _is_loose(*link)]
         if not _are_told_apart(scene, left, right, links) or _leaves_pronoun(left, right, names):
             continue
         reason = why_absurd(scene, left, right, links, names)
         if reason != NO_SWAP:
             yield left, right, reason
+
+
+def _is_tied_to_number(left: Any, right: Any, names: bool) -> bool:
+    """Return True if words that stay behind a noun do not fit the other: `a driver who is stuck in traffic` is no
+    `drivers`, and `a woman holding a pole` no dog.
+    """
+    after = [c for t in (left, right) for c in t.rights]
+    clauses = any(c.dep_ in ("relcl", "acl") for c in after)
+    if clauses and not {sort_here(left), sort_here(right)} <= {"person", "name"}:
+        return True
+    worn = any(c.dep_ == "prep" and c.lower_ in ("in", "with") for c in after)
+    return (clauses or worn) and not names and is_many(left) != is_many(right)
+
+
+def _is_loose(fact: Stated, *roles: str) -> bool:
+    """Return True if a fact says nothing of two things that would change if they changed places."""
+    given = "for" in roles and not fact.fillers("patient")  # a camp for a child
+    return fact.name in _LOOSE or given or (fact.name == "from" and fact.event < 0)
 
 
 def _are_told_apart(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stated, str, str]]) -> bool:
@@ -139,6 +157,8 @@ def _are_told_apart(scene: ParsedScene, left: Any, right: Any, links: list[tuple
     if meant and not (linked or apart):
         return False  # `A man … in front of him`, `a question from CBS`
     if any(_is_mutual(f, a, b) or f.denied >= 0 for f, a, b in links):
+        return False
+    if any(f.name in frames()["encircling"] for f, _ in (*own, *theirs)):
         return False
     if any(f.name in frames()["unseen"] for t in (left, right) for f, _ in (*own, *theirs)):
         return False  # `shaped like a whale`
@@ -250,14 +270,17 @@ def _may_both_do(scene: ParsedScene, left: Any, right: Any, links: list[tuple[St
             return False  # what is thrown at somebody
         if sorts[0] != sorts[1] and any(f.name == "walk" for f, *_ in links):
             return False
+    if any(f.name in _WITHIN for f, *_ in links):
+        return False  # nobody rides down somebody
     verbs = _verbs_of(scene, left, right, links)
     every = [f for t in (left, right) for f, _ in scene.facts_of(t)]
     linking = {f.token for f, *_ in links} | {f.event for f, *_ in links}
     known = any(f.name in ("wear", "hold", "carry") for f in every) or all(f.token in linking for f in every)
-    if links and all(f.is_relation and is_symmetric(f.name) for f, *_ in links):
-        return known  # who sits beside whom: the truth layer knows what holds both ways
-    if verbs and all(any(is_reciprocal(v, p) for p in ("", "with", "to")) for v in verbs):
-        return known and (names or all(f.token in linking for f in every))
+    if links and all(f.is_relation and is_symmetric(f.name) for f, *_ in links) and not known:
+        return False  # who sits beside whom: the truth layer knows what holds both ways
+    mutual = bool(verbs) and all(any(is_reciprocal(v, p) for p in ("", "with", "to")) for v in verbs)
+    if mutual and not (known and (names or all(f.token in linking for f in every))):
+        return False
     return may_do_both(left, right, sorts, verbs)
 
 
@@ -266,7 +289,11 @@ def _may_both_stand(scene: ParsedScene, left: Any, right: Any, links: list[tuple
     caption says nothing else of where one of them is. Vehicles may do anything to each other.
     """
     if sort_here(left) == sort_here(right) == "vehicle":
-        return not all(is_symmetric(f.name) for f, *_ in links)
+        linking = {i for f, *_ in links for i in (f.token, f.event)}
+        apart = any(is_beside(f.name) and not is_symmetric(f.name) for f, *_ in links)
+        apart = apart or any({a, b} == {"agent", "patient"} for _, a, b in links)
+        every = (pair for t in (left, right) for pair in scene.facts_of(t))
+        return apart and not any(role == "patient" and f.token not in linking for f, role in every)  # not who is ridden
     ends = [base_of(t) for t in (left, right)]
     built = ("structure", "framework", "plumbing fixture", "facility")
     fixed = any(is_above(word, end, 1) for end in ends for word in built)  # a window

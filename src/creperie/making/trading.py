@@ -11,6 +11,7 @@ from creperie.making.corpus import WordCounts
 from creperie.making.counting import MOST_TURNED, is_divided, is_part, number_of, swapped_counts
 from creperie.making.edits import CaptionEdit
 from creperie.making.exchanging import sort_here
+from creperie.making.plausible import frames
 from creperie.making.recounting import is_uncounted, made_several, singled
 from creperie.making.verbs import topics
 from creperie.making.wording import plain, reworded
@@ -40,9 +41,10 @@ def _traded(doc: Any, number: Any, noun: Any) -> CaptionEdit | None:
     """
     several, article = number.head, next((c for c in noun.lefts if c.lower_ in ("a", "an")), None)
     base = base_of(noun)
-    worn = any(c.lower_ in ("in", "with") for c in noun.rights) or any(base_of(c) == "wear" for c in noun.rights)
+    worn = any(c.lower_ in ("in", "with") or base_of(c) == "wear" for c in noun.rights)
     place = sort_here(noun) == "place" or any(is_above(w, base, 1) for w in ("way", "room", "structure", "area"))
-    if noun.head.lower_ in ("for", "of", "as") or worn or place or topics(base)[:1] not in _SOLID:
+    solid = topics(base)[:1] in _SOLID and base not in frames()["parts"]
+    if noun.head.lower_ in ("for", "of", "as") or worn or place or not solid:
         return None
     if article is None or is_part(noun, several) or joined(noun, several) or joined(several, noun):
         return None
