@@ -70,8 +70,11 @@ def _stems(text: str) -> Counter[str]:
 
 @cache
 def stem(word: str) -> str:
-    """Return the lemma of a word with unknown part of speech: the shorter one of its lemmas as a noun and as a verb."""
-    return min(lemma(word, "NNS"), lemma(word, "VBZ"), key=len)
+    """Return the lemma of a word with unknown part of speech: the shorter one of those as a noun and as a verb that
+    differ from the word.
+    """
+    forms = [form for form in (lemma(word, "NNS"), lemma(word, "VBZ")) if form != word]
+    return min(forms, key=len, default=word)
 
 
 def vocabulary_extended(source: SourceCaption, candidate: Candidate) -> str | None:

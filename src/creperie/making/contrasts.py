@@ -151,7 +151,7 @@ def _family(token: Any, known: set[int]) -> str:
     capital = token.tag_[:3] == "NNP" and not token.is_lower  # `Waterproof boots`
     if not plain or (token.dep_ == "pobj" and base_of(token) in frames()["named_by_colour"]):
         return ""  # a glass of wine
-    looks = look_of(token) in _SURFACE and not capital and token.lower_ not in _BUILT
+    looks = look_of(token) in _SURFACE and not capital
     looks = looks and not token.lower_.endswith("ing")  # cement flooring
     if _is_colour(token.lower_) or looks or token.lower_ in _MATERIALS:
         return "" if _is_of_name(token) else "surface"
@@ -229,7 +229,10 @@ def _described(doc: Any, start: int, end: int) -> Any | None:
     """Return what the words from `start` to `end` describe: the noun after them, the subject of `is`, the noun before
     `in`, the participle in `lined with felt`; None if there is no such word.
     """
-    last, link = doc[end - 1], doc[max(0, start - 1)]
+    last, before = doc[end - 1], start - 1
+    while before > 0 and doc[before].tag_ in ("JJ", "VBN") and doc[before].head.i in range(start, end):
+        before -= 1  # in worn red leather
+    link = doc[max(0, before)]
     if end < len(doc) and doc[end].lower_ in _ONE:
         return doc[end]
     listed = last.tag_[:2] == "NN" and end < len(doc) and doc[end].tag_ in ("CC", ",")  # striped wallpaper, floral …
@@ -328,7 +331,8 @@ def _why_unfit(scene: ParsedScene, left: Attribute, right: Attribute, corpus: Wo
         and all("material" in map(look_of, a.words) or s for a, s in zip((left, right), soft))
     ):
         return "one is soft and the other hard"  # brass satchels, velvet lamps
-    mixed = left.family != "surface" and len({sort_here(t) in ANIMATE for t in (one, other)}) > 1
+    kinds = {sort_here(t) in ANIMATE for t in (one, other) if t.tag_[:2] == "NN"}
+    mixed = left.family != "surface" and len(kinds) > 1
     fits = all(_may_look(a, at, corpus) for a in (left, right) for at in (left, right))
     return "" if fits and not mixed else "they are not said of both"
 
@@ -343,11 +347,13 @@ def _may_look(attribute: Attribute, at: Attribute, corpus: WordCounts) -> bool:
     """
     noun, words = at.noun, [t for t in attribute.words if t.is_alpha and t.lower_ not in ("and", *frames()["shades"])]
     base, looks = base_of(noun), {look_of(t) for t in attribute.words}
-    if at.start and at.doc[at.start - 1].lower_ == "of" and not looks & {"material", "fabric"}:
+    named_after = at.end < len(at.doc) and look_of(at.doc[at.end]) in _STUFF  # a seat of dark green velvet
+    if at.start and at.doc[at.start - 1].lower_ == "of" and not named_after and not looks & {"material", "fabric"}:
         return False  # a piece of black
     if at.worn or noun.tag_[:2] == "VB":
         return not any(t.lower_.endswith(("en", "ic")) for t in words if look_of(t) == "material")  # in wooden
-    sort, senses = sort_here(noun), topics(base)
+    stuff = any(look_of(t) in ("material", "fabric") for t in at.words)  # a thing of this material is made
+    sort, senses = "" if stuff else sort_here(noun), () if stuff else topics(base)
     if base in frames()["hairs"] or any(t.lower_ in ("blond", "blonde", "ginger", "auburn") for t in words):
         return base in frames()["hairs"] and all(t.lower_ in frames()["hair_colours"] for t in words)
     if attribute.last.tag_ in ("JJR", "JJS"):
@@ -358,6 +364,8 @@ def _may_look(attribute: Attribute, at: Attribute, corpus: WordCounts) -> bool:
         return senses[:1] not in ((7,), (9,), (10,), (11,), (28,))
     made = sort in MADE or not senses or 6 in senses[:4] or is_worn(base) or base in frames()["fittings"]
     cloths = ("clothing", "garment", "footwear", "headdress", "fabric")
+    if any(t.lower_ in _BUILT for t in words) and (sort in MADE or is_above("container", base, 1)):
+        return False  # tile bags
     if look_of_word(base, "NN") in _STUFF and looks & {*_STUFF}:
         return False  # rice-paper wood
     textile = sort == "clothing" or any(is_above(w, name, 1) for w in cloths for name in (base, named(noun)))
@@ -375,7 +383,7 @@ def _may_look(attribute: Attribute, at: Attribute, corpus: WordCounts) -> bool:
 
 def _may_be_coloured(base: str, senses: tuple[int, ...]) -> bool:
     """Return True if a thing that is not made can be of several colours: flowers, letters, icing, not fruit or land."""
-    sweet = any(is_above(word, base) for word in ("flower", "topping", "cake", "confectionery"))
+    sweet = any(is_above(word, base) for word in ("flower", "herb", "topping", "cake", "confectionery"))
     return sweet or senses[:1] in ((10,), (25,), (27,))
 
 

@@ -15,7 +15,7 @@ from creperie.lang import (
     lemma,
     reagreed,
 )
-from creperie.making.atoms import base_of, dependents, joined
+from creperie.making.atoms import base_of, dependents, has_of, joined
 from creperie.making.corpus import WordCounts
 from creperie.making.edits import CaptionEdit
 from creperie.making.exchanging import ParsedScene
@@ -45,7 +45,7 @@ def swapped_counts(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
     counted = [(t, noun) for t in doc if (noun := _counted(t)) is not None]
     for (one, left), (other, right) in combinations(counted, 2):
         values = [1 if t.lower_ in ("a", "an") else number_of(t) for t in (one, other)]
-        if values[0] == values[1] or is_divided(doc, one, other) or max(values) > 3 * min(values) + 6:
+        if values[0] == values[1] or is_divided(doc, one, other) or (1 in values and max(values) > 9):
             continue
         bare = left.nbor(-1).lower_ == right.nbor(-1).lower_ or 1 in values
         if base_of(left) == base_of(right) and bare and not (left.lower_ == right.lower_ == "ones"):
@@ -93,10 +93,11 @@ def _counted(number: Any) -> Any | None:
         return None
     if noun.tag_ != ("NN" if number.lower_ in ("a", "an") or number_of(number) == 1 else "NNS"):
         return None  # a two person canoe
-    seen = {*topics(base_of(noun))[:1]} <= {5, 6, 13, 14, 15, 17, 18, 20}
+    senses = topics(base_of(noun))
+    seen = 6 in senses[:3] or {*senses[:1]} <= {5, 6, 13, 14, 15, 17, 18, 20}
     if number.lower_ in ("a", "an") and not seen:
         return None  # has a conversation, plays a game
-    measured = topics(base_of(noun))[:1] in MEASURES and noun.lower_ != "ones"
+    measured = senses[:1] == (28,) or (senses[:1] == (23,) and has_of(noun))
     measured = measured or base_of(noun) in frames()["paired"] or is_mass(base_of(noun))
     measured = measured or (outer(noun) is not noun and any(c.dep_ == "nummod" for c in outer(noun).lefts))
     return None if measured or noun.tag_ not in ("NN", "NNS") else noun

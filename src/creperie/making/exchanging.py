@@ -36,6 +36,8 @@ SORTS = {18: "person", 5: "animal", 6: "artefact", 13: "food", 15: "place", 17: 
 PRONOUNS = frozenset(("he", "she", "they", "him", "her", "them", "we", "us", "i", "me"))
 #: WordNet's files of what capitals also name: acts, words, groups, places, things of nature, times.
 _NO_PERSON = frozenset((4, 10, 14, 15, 17, 27, 28))
+#: WordNet's files of artefacts, food, things of nature, events and substances, with which a sentence may begin.
+_STUFF = frozenset((6, 13, 17, 19, 22, 27))
 _DOERS = ("er", "or", "ist", "man", "woman", "ian")
 Pair = tuple[Any, Any]
 
@@ -110,7 +112,9 @@ def owns(noun: Any, thing: Any) -> bool:
         return False
     somebody = sort_here(noun) in (*ANIMATE, "name") and topics(base_of(noun))[:1] != (14,)
     body = base_of(thing) in frames()["parts"] or topics(base_of(thing))[:1] == (8,)
-    solid = topics(base_of(thing))[:1] in ((6,), (13,)) and not is_above("representation", base_of(thing))
+    solid = (topics(base_of(thing))[:1] in ((6,), (13,)) or sort_of(thing) in MADE) and not is_above(
+        "representation", base_of(thing)
+    )
     return somebody and sort_here(thing) not in ANIMATE and (body or solid)
 
 
@@ -170,8 +174,9 @@ def _names_somebody(noun: Any) -> bool:
         before = ""
     whole = doc[_name_start(noun) : noun.i + 1].text.lower()
     known = {t for name in (whole, noun.lower_) for t in topics(name)[:1]}  # Casper and Jordan are places, too
-    if not noun.i and known and 18 not in topics(noun.lower_):
+    if not noun.i and known & _STUFF:
         return False  # `Confetti sticks to …`
+    known -= _NO_PERSON if is_subject(noun) and _name_start(noun) < noun.i else set()  # `Jo Marsh argues`
     ends = (
         noun.i + 1 == len(doc)
         or (_name_start(noun) < noun.i and is_subject(noun))

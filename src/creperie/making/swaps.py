@@ -114,7 +114,7 @@ def exchangeable(scene: ParsedScene, names: bool = False) -> Iterator[tuple[Any,
         if divided and any(t.tag_ == "NNS" for t in (left, right)):
             continue  # two officers, while a third
         links = [link for link in scene.between(left, right) if not _is_loose(*link)]
-        if not _are_told_apart(scene, left, right, links) or _leaves_pronoun(left, right, names):
+        if not _are_told_apart(scene, left, right, links) or _leaves_pronoun(left, right, names, not links):
             continue
         reason = why_absurd(scene, left, right, links, names)
         if reason != NO_SWAP:
@@ -176,14 +176,15 @@ def _act_on_same(scene: ParsedScene, left: Any, right: Any) -> bool:
     return any(one == other and act != deed for one, act in done[0] for other, deed in done[1])
 
 
-def _leaves_pronoun(left: Any, right: Any, names: bool) -> bool:
+def _leaves_pronoun(left: Any, right: Any, names: bool, apart: bool) -> bool:
     """Return True if exchanging two things would leave a pronoun that refers to somebody else or to nobody. With
-    `names`, only the names of the things are exchanged, not the whole phrases.
+    `names`, only the names of the things are exchanged, not the whole phrases; `apart` is True if no fact links them.
     """
     beside = [t for t in left.doc if t.tag_ in ("PRP", "PRP$", "WP$") and t not in (left, right)]
     if any(t.lower_.endswith(("self", "selves")) for t in beside) or owners(left):
         return True
-    if owners(right) and (names or not (is_definite(left) or sort_here(left) == "name" or left.tag_ == "NNP")):
+    known = is_definite(left) or sort_here(left) == "name" or left.tag_ == "NNP" or apart
+    if owners(right) and (names or not known):
         return True
     if any(t.lower_ in PRONOUNS for t in (left, right)):
         return bool(beside) or any(list(t.rights) for t in (left, right))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from creperie.lang import is_above
+from creperie.lang import is_above, is_worn
 from creperie.making.atoms import base_of, joined, objects
 from creperie.making.corpus import WordCounts
 from creperie.making.counting import MOST_TURNED, is_divided, is_part, number_of, swapped_counts
@@ -41,7 +41,8 @@ def _traded(doc: Any, number: Any, noun: Any) -> CaptionEdit | None:
     """
     several, article = number.head, next((c for c in noun.lefts if c.lower_ in ("a", "an")), None)
     base = base_of(noun)
-    worn = any(c.lower_ in ("in", "with") or base_of(c) == "wear" for c in noun.rights)
+    around = [t for c in noun.rights for t in (c, *c.children)]
+    worn = any(base_of(t) == "wear" or is_worn(base_of(t)) for t in around)
     place = sort_here(noun) == "place" or any(is_above(w, base, 1) for w in ("way", "room", "structure", "area"))
     solid = topics(base)[:1] in _SOLID and base not in frames()["parts"]
     if noun.head.lower_ in ("for", "of", "as") or worn or place or not solid:
