@@ -188,7 +188,9 @@ def _is_hyphen(doc: Any, i: int) -> bool:
 
 
 def _is_of_name(word: Any) -> bool:
-    """Return True if a noun forms a name with the noun after it, as in `wine glass`."""
+    """Return True if a noun forms a name with the noun after it, as in `wine glass`, or before it: `blood orange`."""
+    if word.i and word.nbor(-1).tag_[:2] == "NN" and is_name(f"{word.nbor(-1).lower_} {base_of(word)}"):
+        return True
     after = word.nbor(1) if word.i + 1 < len(word.doc) else word
     flavour = 13 in topics(word.lower_)[:2] and topics(base_of(after))[:1] == (13,)  # plum jam
     named = flavour or word.lower_ in ("wine", "tea", "wash") or is_name(f"{word.lower_} {base_of(after)}")
@@ -243,6 +245,8 @@ def _described(doc: Any, start: int, end: int) -> Any | None:
         covers = before.tag_ == "VBN" and not look_of(before)
         if covers or link.lower_ == "in" or (link.lower_ == "of" and look_of(last) in _STUFF):  # not a piece of orange
             return before if covers or before.tag_[:2] == "NN" or before.lower_ in _ONE else None
+    if last.dep_ == "attr" and look_of(last) in _STUFF:
+        return None  # two are bare wood
     subjects = doers(last.head) if last.dep_ in ("acomp", "oprd", "attr") else []
     if subjects:
         return subjects[0] if len(subjects) == 1 else None
@@ -287,10 +291,15 @@ def are_opposed(left: Attribute, right: Attribute) -> bool:
     """
     if left.family != right.family or left.words.text.lower() == right.words.text.lower():
         return False
-    if left.family in ("surface", "nation"):
+    if left.family == "nation":
+        somebody = any(a.noun == a.last and a.doc[max(0, a.start - 1)].lower_ in ("a", "an") for a in (left, right))
+        return not somebody or not any(a.last.lower_.endswith(("ish", "ch", "ese")) for a in (left, right))
+    if left.family == "surface":
         return True
     one, other = left.last, right.last
     if left.family == "side":
+        if [a.doc[max(0, a.start - 1)].lower_ for a in (left, right)] == ["from", "to"]:
+            return False  # from top to bottom
         sides = any({one.lower_, other.lower_} == {*pair} for pair in frames()["opposite_sides"])
         return sides and (one.tag_[:2] == other.tag_[:2] or one.tag_[:1] in "JNR")
     graded = [t.tag_ in ("JJR", "JJS") for t in (one, other)]
@@ -325,11 +334,8 @@ def _why_unfit(scene: ParsedScene, left: Attribute, right: Attribute, corpus: Wo
         return ""
     soft = [_is_soft(a) for a in (left, right)]
     lined = any(t.tag_[:2] == "VB" for t in (one, other))
-    if (
-        soft[0] != soft[1]
-        and not lined
-        and all("material" in map(look_of, a.words) or s for a, s in zip((left, right), soft))
-    ):
+    hard = [any(look_of(t) == "material" or t.lower_ == "plated" for t in a.words) for a in (left, right)]
+    if soft[0] != soft[1] and not lined and all(s or h for s, h in zip(soft, hard)):
         return "one is soft and the other hard"  # brass satchels, velvet lamps
     kinds = {sort_here(t) in ANIMATE for t in (one, other) if t.tag_[:2] == "NN"}
     mixed = left.family != "surface" and len(kinds) > 1
@@ -363,9 +369,11 @@ def _may_look(attribute: Attribute, at: Attribute, corpus: WordCounts) -> bool:
     if attribute.family == "size":
         return senses[:1] not in ((7,), (9,), (10,), (11,), (28,))
     made = sort in MADE or not senses or 6 in senses[:4] or is_worn(base) or base in frames()["fittings"]
-    cloths = ("clothing", "garment", "footwear", "headdress", "fabric")
+    cloths = ("clothing", "garment", "footwear", "headdress", "fabric", "curtain", "cushion", "floor cover")
     if any(t.lower_ in _BUILT for t in words) and (sort in MADE or is_above("container", base, 1)):
         return False  # tile bags
+    if looks & {*_STUFF} and is_above("coloring material", base):
+        return False  # glass paint
     if look_of_word(base, "NN") in _STUFF and looks & {*_STUFF}:
         return False  # rice-paper wood
     textile = sort == "clothing" or any(is_above(w, name, 1) for w in cloths for name in (base, named(noun)))

@@ -95,7 +95,8 @@ def _counted(number: Any) -> Any | None:
         return None  # a two person canoe
     senses = topics(base_of(noun))
     seen = 6 in senses[:3] or {*senses[:1]} <= {5, 6, 13, 14, 15, 17, 18, 20}
-    if number.lower_ in ("a", "an") and not seen:
+    place = any(is_above(word, base_of(noun), 1) for word in ("way", "intersection", "room"))
+    if number.lower_ in ("a", "an") and (place or not seen):
         return None  # has a conversation, plays a game
     measured = senses[:1] == (28,) or (senses[:1] == (23,) and has_of(noun))
     measured = measured or base_of(noun) in frames()["paired"] or is_mass(base_of(noun))

@@ -111,10 +111,9 @@ def owns(noun: Any, thing: Any) -> bool:
     if not (noun.dep_ == "poss" or noun.head.lower_ == "of"):
         return False
     somebody = sort_here(noun) in (*ANIMATE, "name") and topics(base_of(noun))[:1] != (14,)
-    body = base_of(thing) in frames()["parts"] or topics(base_of(thing))[:1] == (8,)
-    solid = (topics(base_of(thing))[:1] in ((6,), (13,)) or sort_of(thing) in MADE) and not is_above(
-        "representation", base_of(thing)
-    )
+    base, sense = base_of(thing), topics(base_of(thing))[:1]
+    body = base in frames()["parts"] or sense == (8,)
+    solid = (sense in ((6,), (13,)) or sort_of(thing) in MADE) and not is_above("representation", base)
     return somebody and sort_here(thing) not in ANIMATE and (body or solid)
 
 
@@ -150,16 +149,15 @@ def sort_here(noun: Any) -> str:
     if senses[:1] == (18,) and (speaks or not {5, 6} & set(senses[: 3 if dependents(noun, "compound") else 2])):
         return "person"  # a queen is an insect, too; a game controller is none
     unknown = acts and not senses and not topics(noun.lower_) and base_of(noun).endswith(_DOERS)
-    if unknown or (acts and 18 in senses[:3] and 6 not in senses[:2]):
+    if unknown or (acts and 18 in senses[:3] and not {5, 6, 13} & {*senses[:2]}):
         return "person"  # a midfielder
     if (
         senses[:1] == (14,)
         and not has_of(noun)
         and (noun.head.lower_ not in ("on", "in", "at") or noun.lower_ == "police")
     ):
-        social = (
-            is_above("social group", base_of(noun)) and 6 not in topics(base_of(noun))[:3]
-        )  # the police, not a queue or a board
+        base = base_of(noun)  # the police, not a queue, a swarm or a board
+        social = is_above("social group", base) and not is_above("animal group", base) and 6 not in topics(base)[:3]
         return "person" if social else ""
     return SORTS.get(senses[0], "") if senses and 18 not in senses[:2] else ""  # a trawler is a ship or a man
 
@@ -183,7 +181,7 @@ def _names_somebody(noun: Any) -> bool:
         or (doc[noun.i + 1].tag_[:2] not in ("NN", "JJ", "PO") and doc[noun.i + 1].text != "-")
     )
     named = before not in frames()["place_names_after"] and not noun.is_upper and not dependents(noun, "det")
-    return named and ends and not known & _NO_PERSON
+    return named and ends and not known & _NO_PERSON and not noun.is_lower
 
 
 def _name_start(noun: Any) -> int:

@@ -206,6 +206,8 @@ def size_of(noun: Any) -> int:
     sort, base = sort_of(noun), base_of(noun)
     if is_above("floor cover", base, 1) or is_above("step", base, 1):
         return 0
+    if is_above("cushion", base, 1) or is_above("bedclothes", base, 1):
+        return 1
     if sort in ("handheld", "food", "clothing", "furniture", "vehicle"):
         return {"furniture": 3, "vehicle": 4}.get(sort, 1)
     if not set(topics(base)[:1]) <= {6, 13, 20}:

@@ -190,7 +190,8 @@ def _leaves_pronoun(left: Any, right: Any, names: bool, apart: bool) -> bool:
         return bool(beside) or any(list(t.rights) for t in (left, right))
     groups = {topics(base_of(t))[:1] == (14,) for t in (left, right)}
     counted = any(c.dep_ == "nummod" for t in (left, right) for c in t.lefts)
-    if len(groups) > 1 and ((counted and names) or any(t.lower_ in ("it", "its") for t in beside)):
+    dressed = any(t.dep_ == "pobj" and is_worn(base_of(t)) for t in left.doc)
+    if len(groups) > 1 and ((names and (counted or dressed)) or any(t.lower_ in ("it", "its") for t in beside)):
         return True  # the audience rises to its feet
     people = all(sort_here(t) in ("person", "name") for t in (left, right))
     things = any(t.lower_ in ("it", "its") for t in beside) and not people
@@ -306,6 +307,9 @@ def _may_both_stand(scene: ParsedScene, left: Any, right: Any, links: list[tuple
         or (all(f.name in _STACKED for f, *_ in links) and are_of_one_size(left, right))
     )
     others = [f for t in (left, right) for f, _ in scene.facts_of(t) if f not in [g for g, *_ in links]]
+    acts = {f.name for t in (left, right) for f, role in scene.facts_of(t) if role == "agent"}
+    if not acts <= {*frames()["resting_things"], "hang"}:
+        return False  # says the board behind the bench
     alone = all(not f.is_relation or _is_of_both(scene, f, left, right) for f in others)
     made = hung or all(is_made(t, 3) for t in (left, right)) or are_of_one_size(left, right)
     return placed and alone and made and not fixed and all(_is_bare(scene, f, hung) for f, *_ in links)
