@@ -365,7 +365,8 @@ def _may_look(attribute: Attribute, at: Attribute, corpus: WordCounts) -> bool:
     if attribute.last.tag_ in ("JJR", "JJS"):
         return True
     if sort in ANIMATE or attribute.family == "":
-        return not looks & {*_STUFF} and all(may_be(t.lower_, noun, corpus) for t in words)
+        plain = attribute.family == "" or all(dimension_of(t.lower_) for t in words)  # no straw kid
+        return plain and not looks & {*_STUFF} and all(may_be(t.lower_, noun, corpus) for t in words)
     if attribute.family == "size":
         return senses[:1] not in ((7,), (9,), (10,), (11,), (28,))
     made = sort in MADE or not senses or 6 in senses[:4] or is_worn(base) or base in frames()["fittings"]
@@ -382,7 +383,7 @@ def _may_look(attribute: Attribute, at: Attribute, corpus: WordCounts) -> bool:
         return False  # wooden jerseys, concrete cars
     if (
         base in things()["inborn"]
-        or base in ("piece", "slice", "bit")
+        or base in ("piece", "slice", "bit", "wedge")
         or (not made and is_name(f"{attribute.last.lower_} {base}"))
     ):  # `red onion`
         return False

@@ -201,6 +201,8 @@ def _leaves_pronoun(left: Any, right: Any, names: bool, apart: bool) -> bool:
     said = {"m" if t.lower_ in ("he", "him", "his") else "f" for t in beside if in_other_gender(t)}
     if said & {gender_of(base_of(t)) for t in left.doc if t.tag_[:2] == "NN" and t not in (left, right)}:
         return True  # a third person
+    if said and not names and is_many(left) != is_many(right):
+        return True  # families give a tour of his farm
     genders = {gender_of(base_of(t)) for t in (left, right)} - {""}
     return len(said) > 1 or (bool(said) and not owners(right) and len(genders) < 2 and not genders <= said)
 
