@@ -8,7 +8,7 @@ describe things that a reader can tell apart: by name, by number, or by what the
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations, product
@@ -19,7 +19,6 @@ from creperie.lang import (
     doers,
     in_one_group,
     is_above,
-    is_reciprocal,
     is_worn,
     kind_of,
     knows_verb,
@@ -27,11 +26,12 @@ from creperie.lang import (
     open_wordnet,
     things,
 )
-from creperie.making.atoms import base_of, joined, look_of, look_of_word, named
+from creperie.making.atoms import base_of, look_of, look_of_word, named
 from creperie.making.corpus import WordCounts
 from creperie.making.edits import CaptionEdit, may_be, qualities
 from creperie.making.exchanging import ParsedScene, exchange_spans, sort_here
 from creperie.making.plausible import ANIMATE, MADE, frames
+from creperie.making.telling import are_told_apart
 from creperie.making.verbs import is_name, is_nation, topics
 
 _ONE = ("one", "ones", "another", "others")
@@ -394,70 +394,3 @@ def _may_be_coloured(base: str, senses: tuple[int, ...]) -> bool:
     """Return True if a thing that is not made can be of several colours: flowers, letters, icing, not fruit or land."""
     sweet = any(is_above(word, base) for word in ("flower", "herb", "topping", "cake", "confectionery"))
     return sweet or senses[:1] in ((10,), (25,), (27,))
-
-
-def are_told_apart(scene: ParsedScene, one: Any, other: Any, without: Collection[int] = ()) -> bool:
-    """Return True if the caption tells two things of the same name apart without their attributes. They may differ in
-    number or in the words after them, or one may do something to the other that is not mutual, such as chase it.
-    """
-    if (one.tag_ == "NNS") != (other.tag_ == "NNS" or other.lower_ == "ones"):
-        return True
-    doc = one.doc
-    contents = [[w.lower_ for c in t.rights if c.lower_ == "of" for w in c.subtree] for t in (one, other)]
-    if all(contents) and contents[0] != contents[1]:
-        return True  # a bottle of oil, a bottle of vinegar
-    if joined(one, other) or all(
-        t.tag_ in ("CC", ",", ":", "DT", "JJ", "JJR", "NN", "CD", "HYPH") for t in doc[one.i + 1 : other.i]
-    ):
-        ends = [_told_after(t, without) for t in (one, other)]
-        return bool(ends[0] and ends[1]) and ends[0] != ends[1]
-    links = [f.name for f, *_ in scene.between(one, other)]
-    if links:
-        return not all(is_symmetric(name) for name in links)
-    between = [t for t in doc[one.i + 1 : other.i] if t.tag_[:2] == "VB" and t.dep_[:3] != "aux"]
-    holders = [_holder(scene, t) for t in (one, other)]
-    if holders[0] is not None and holders[1] is not None and holders[0] != holders[1]:
-        same = base_of(holders[0]) == base_of(holders[1])
-        return not same or are_told_apart(scene, *holders, without)
-    return any(not is_symmetric(lemma(t.text, t.tag_)) for t in between)
-
-
-def _told_after(noun: Any, without: Collection[int]) -> tuple[str, ...]:
-    """Return the words after a noun that may describe it, up to the next punctuation mark or conjunction, but not those
-    with the indices `without` and the prepositions before them.
-    """
-    words = []
-    for t in noun.doc[noun.i + 1 :]:
-        if t.is_punct or t.tag_ == "CC":
-            break
-        if t.i not in without and t.i + 1 not in without:
-            words.append(t.lower_)
-    return tuple(words)
-
-
-def is_symmetric(name: str) -> bool:
-    """Return True if a verb or relation is symmetric: if `A meets B` is true, `B meets A` is true as well."""
-    word = name.removeprefix("is ")
-    alike = any(is_reciprocal(word, p) for p in ("", "with", "to"))
-    even = (
-        "with",
-        "is with",
-        "and",
-        "against",
-        *frames()["mutual"],
-        *frames()["near"],
-        "look",
-        "stand",
-        "sit",
-        "run",
-        "walk",
-    )
-    return alike or word in even or name in even or word in ("alongside", "close to", "next", "talk", "play")
-
-
-def _holder(scene: ParsedScene, thing: Any) -> Any | None:
-    """Return the thing that wears or has `thing`, or is with it; None if there is none."""
-    for fact, role in scene.facts_of(thing):
-        if role == "ground" and fact.name in ("wear", "have", "own", "is in", "in", "with", "is with"):
-            return next((scene.doc[i] for i in sorted(fact.fillers("figure"))), None)
-    return None

@@ -34,9 +34,9 @@ from creperie.making.events import (
 from creperie.making.options import TRIGRAM, MakerOptions
 from creperie.making.phrases import GrammarEvent
 from creperie.making.pipeline import ParsedMaker, grouped, with_source
+from creperie.making.roles import may_be_reversed
 from creperie.making.rules import RULES, RuleProposer, gaps
 from creperie.making.source import Captions, SourceCaption
-from creperie.making.swaps import may_be_reversed
 
 FIXED_ROLES = "the roles cannot be exchanged: a second positive without foils"
 

@@ -1,0 +1,67 @@
+"""What tells two things of one name apart in a caption, besides their attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from creperie.lang import is_reciprocal, lemma
+from creperie.making.atoms import base_of, joined
+from creperie.making.exchanging import ParsedScene
+from creperie.making.plausible import frames
+
+
+def are_told_apart(scene: ParsedScene, one: Any, other: Any, without: Collection[int] = ()) -> bool:
+    """Return True if the caption tells two things of the same name apart without their attributes. They may differ in
+    number or in the words after them, or one may do something to the other that is not mutual, such as chase it.
+    """
+    if (one.tag_ == "NNS") != (other.tag_ == "NNS" or other.lower_ == "ones"):
+        return True
+    doc = one.doc
+    contents = [[w.lower_ for c in t.rights if c.lower_ == "of" for w in c.subtree] for t in (one, other)]
+    if all(contents) and contents[0] != contents[1]:
+        return True  # a bottle of oil, a bottle of vinegar
+    if joined(one, other) or all(
+        t.tag_ in ("CC", ",", ":", "DT", "JJ", "JJR", "NN", "CD", "HYPH") for t in doc[one.i + 1 : other.i]
+    ):
+        ends = [_told_after(t, without) for t in (one, other)]
+        return bool(ends[0] and ends[1]) and ends[0] != ends[1]
+    links = [f.name for f, *_ in scene.between(one, other)]
+    if links:
+        return not all(is_symmetric(name) for name in links)
+    between = [t for t in doc[one.i + 1 : other.i] if t.tag_[:2] == "VB" and t.dep_[:3] != "aux"]
+    holders = [_holder(scene, t) for t in (one, other)]
+    if holders[0] is not None and holders[1] is not None and holders[0] != holders[1]:
+        same = base_of(holders[0]) == base_of(holders[1])
+        return not same or are_told_apart(scene, *holders, without)
+    return any(not is_symmetric(lemma(t.text, t.tag_)) for t in between)
+
+
+def _told_after(noun: Any, without: Collection[int]) -> tuple[str, ...]:
+    """Return the words after a noun that may describe it, up to the next punctuation mark or conjunction, but not those
+    with the indices `without` and the prepositions before them.
+    """
+    words = []
+    for t in noun.doc[noun.i + 1 :]:
+        if t.is_punct or t.tag_ == "CC":
+            break
+        if t.i not in without and t.i + 1 not in without:
+            words.append(t.lower_)
+    return tuple(words)
+
+
+def is_symmetric(name: str) -> bool:
+    """Return True if a verb or relation is symmetric: if `A meets B` is true, `B meets A` is true as well."""
+    word = name.removeprefix("is ")
+    alike = any(is_reciprocal(word, p) for p in ("", "with", "to"))
+    even = {"with", "is with", "and", "against", "look", "stand", "sit", "run", "walk", "next", "talk", "play"}
+    even |= {*frames()["mutual"], *frames()["near"], "alongside", "close to"}
+    return alike or not even.isdisjoint((word, name))
+
+
+def _holder(scene: ParsedScene, thing: Any) -> Any | None:
+    """Return the thing that wears or has `thing`, or is with it; None if there is none."""
+    for fact, role in scene.facts_of(thing):
+        if role == "ground" and fact.name in ("wear", "have", "own", "is in", "in", "with", "is with"):
+            return next((scene.doc[i] for i in sorted(fact.fillers("figure"))), None)
+    return None
