@@ -62,7 +62,16 @@ class ParsedScene:
         return [t for t in known if not is_tied(t)]
 
     def facts_of(self, thing: Any) -> list[tuple[Stated, str]]:
-        return [(fact, role) for fact in self.reading.facts for role, number in fact.roles if number == thing.i]
+        return self._facts.get(thing.i, [])
+
+    @cached_property
+    def _facts(self) -> dict[int, list[tuple[Stated, str]]]:
+        """The facts in which each thing takes part, with its roles, by the index of its noun."""
+        every: dict[int, list[tuple[Stated, str]]] = {}
+        for fact in self.reading.facts:
+            for role, number in fact.roles:
+                every.setdefault(number, []).append((fact, role))
+        return every
 
     def between(self, one: Any, other: Any) -> list[tuple[Stated, str, str]]:
         """Return the facts in which both things take part with different roles, each as (fact, role of the first, role

@@ -30,10 +30,9 @@ def are_told_apart(scene: ParsedScene, one: Any, other: Any, without: Collection
     if links:
         return not all(is_symmetric(name) for name in links)
     between = [t for t in doc[one.i + 1 : other.i] if t.tag_[:2] == "VB" and t.dep_[:3] != "aux"]
-    holders = [_holder(scene, t) for t in (one, other)]
-    if holders[0] is not None and holders[1] is not None and holders[0] != holders[1]:
-        same = base_of(holders[0]) == base_of(holders[1])
-        return not same or are_told_apart(scene, *holders, without)
+    first, second = (_holder(scene, t) for t in (one, other))
+    if first is not None and second is not None and first != second:
+        return base_of(first) != base_of(second) or are_told_apart(scene, first, second, without)
     return any(not is_symmetric(lemma(t.text, t.tag_)) for t in between)
 
 
