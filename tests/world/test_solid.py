@@ -484,7 +484,8 @@ def test_dressing_is_at_the_wall_where_no_thing_hides_it_and_is_nothing_that_cap
         shown = [(g, p) for g in range(8) for p, _ in furnish._dressing(replace(room, ground=g), (0, 500, 0, 501))]
         assert {g for g, _ in shown}
         spots = space.project(np.concatenate([p.points.reshape(-1, 3) for _, p in shown]), room)[0]
-        assert all(p.points[..., 1].min() > space.WALL[setting] - 26 for _, p in shown)
+        deepest = max(piece["deep"] for piece in DRESSING.values() if piece["setting"] == setting)
+        assert all(p.points[..., 1].min() >= space.WALL[setting] - deepest for _, p in shown)
         for thing in room.things:
             places = space.project(space.points_of(thing), room)[0]
             assert (

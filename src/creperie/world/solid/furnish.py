@@ -50,7 +50,7 @@ def surroundings(room: Room) -> list[tuple[Patches, Surface]]:
         parts.append((plane((-wide / 2, -500, -72), (wide, 0, 0), (0, 500 + back, 0)), Surface((116, 98, 84), 0.8)))
     else:
         parts.append((plane((-wide / 2, -500, 0), (wide, 0, 0), (0, 500 + back, 0)), below))
-    if (room.wall + room.ground) % 3 == 1:
+    if room.things and (room.wall + room.ground) % 3 == 1:
         parts += _rug(room)
     if table and room.wall % 2:
         tiles = large_look("walls", 7, 6)
