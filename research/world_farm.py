@@ -1,6 +1,5 @@
 """Renders the twins that `world_images.py` shows to an attacker, on a machine with a GPU and many cores, until
-time is up. Prints pictures per second for each variant of Mitsuba that works there. Needs no more than Mitsuba, numpy and
-Pillow.
+time is up. Prints pictures per second for each variant of Mitsuba that works there.
 
 python research/world_farm.py --items 108 --out out/farm
 python research/world_images.py --model weights/dinov2-s/hf --items 108 --rendered out/farm
