@@ -83,7 +83,7 @@ def main() -> None:
         done += len(chosen) if rates[variant] else 0
     best = max(rates, key=lambda name: rates[name])
     while done < len(rooms) and time.perf_counter() - start < options.seconds:
-        chosen = rooms[done : done + 800]
+        chosen = rooms[done : done + 400]
         rate(best, options.gpu_workers if best == "cuda" else cores, chosen, options.size, options.samples)
         done += len(chosen)
     options.out.mkdir(parents=True, exist_ok=True)
