@@ -2,16 +2,21 @@
 
 python requirements/fetch_weights.py weights dinov2-s
 python research/world_images.py --model weights/dinov2-s/hf
+
+Pictures that `world_farm.py` rendered elsewhere are taken from its folder with --rendered.
 """
 
 from __future__ import annotations
 
 import argparse
+import tarfile
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import torch
 from first_minute import ROOT, write
+from PIL import Image
 from transformers import AutoModel
 
 from creperie import World, make_world
@@ -26,6 +31,18 @@ from creperie.world.foils import ROOM_KINDS
 from creperie.world.solid.studio import RenderOptions
 
 
+def unpack(folder: Path, studio: RenderOptions, size: int) -> None:
+    """Put pictures that were rendered elsewhere into the cache."""
+    for part in sorted(folder.glob("rooms-*.tar")):
+        with tarfile.open(part) as pictures:
+            for member in pictures:
+                file, content = studio.file_of(Path(member.name).stem, size), pictures.extractfile(member)
+                if content is not None and not file.exists():
+                    file.parent.mkdir(parents=True, exist_ok=True)
+                    with Image.open(content) as picture:
+                        picture.save(file)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", required=True, help="folder with DINOv2's weights")
@@ -33,12 +50,16 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=112)
     parser.add_argument("--samples", type=int, default=6)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--rendered", type=Path, help="folder that world_farm.py wrote")
     parser.add_argument("--check", action="store_true", help="print only")
     options = parser.parse_args()
+    studio = RenderOptions(samples=options.samples)
+    if options.rendered:
+        unpack(options.rendered, studio, options.size)
     model = AutoModel.from_pretrained(options.model).eval()
     kinds = tuple(ROOM_KINDS)
     world = World(items=options.items, kinds=kinds, forms=("twins",), render="3d", size=options.size, seed=options.seed)
-    twins = make_world(world, studio=RenderOptions(samples=options.samples))
+    twins = make_world(world, studio=studio)
     # with the second caption, too, each picture would be right once and wrong once
     items = [
         replace(t, id=f"{t.subset}-{t.id}", subset="twins", captions=t.captions[:1], match=((True,), (False,)))

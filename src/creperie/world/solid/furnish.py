@@ -50,7 +50,7 @@ def surroundings(room: Room) -> list[tuple[Patches, Surface]]:
         parts.append((plane((-wide / 2, -500, -72), (wide, 0, 0), (0, 500 + back, 0)), Surface((116, 98, 84), 0.8)))
     else:
         parts.append((plane((-wide / 2, -500, 0), (wide, 0, 0), (0, 500 + back, 0)), below))
-    if (room.wall + room.ground) % 3 == 1:
+    if room.things and (room.wall + room.ground) % 3 == 1:
         parts += _rug(room)
     if table and room.wall % 2:
         tiles = large_look("walls", 7, 6)
@@ -171,15 +171,16 @@ def _piece(
     seen = (back - eye[1]) * math.tan(math.radians(VIEW / 2))
     if any(box_of(thing)[4] > back - deep - 2 for thing in room.things):
         return []
+    made = dressing_of(name)
+    points = np.concatenate([patches.points.reshape(-1, 3)[::7] for _, patches in made])
     for share in (-0.55, 0.55, -0.7, 0.7, -0.35, 0.35):
         x = aim[0] + (share if room.wall % 2 else -share) * seen
         if "wall" in DRESSING[name] and window[0] - half - 20 < x < window[2] + half + 20:
             continue
-        parts = [(p.moved(np.eye(3), (x, back, 0)), surface(paint, "", "", "")) for paint, p in dressing_of(name)]
-        low, high = _outline(np.concatenate([p.points.reshape(-1, 3) for p, _ in parts]), room)
+        low, high = _outline(points + (x, back, 0), room)
         whole = np.abs([low, high]).max() < 0.98 or room.setting == "room"
         if whole and all((np.maximum(low, other[0]) > np.minimum(high, other[1])).any() for other in taken):
-            return parts
+            return [(p.moved(np.eye(3), (x, back, 0)), surface(paint, "", "", "")) for paint, p in made]
     return []
 
 

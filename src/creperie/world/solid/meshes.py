@@ -24,6 +24,8 @@ class Patches:
 
     def moved(self, matrix: np.ndarray, shift: Numbers = (0, 0, 0)) -> Patches:
         """Return the patches after a linear map (turning, mirroring or scaling) and then a shift."""
+        if np.array_equal(matrix, np.eye(3)):
+            return Patches(self.points + np.asarray(shift, float), self.normals, self.uv)
         normals = self.normals @ np.linalg.inv(matrix)
         normals /= np.sqrt(np.maximum(np.einsum("nij,nij->ni", normals, normals), 1e-18))[..., None]
         return Patches(self.points @ matrix.T + np.asarray(shift, float), normals, self.uv)

@@ -58,13 +58,17 @@ class RenderOptions:
         """Return the picture of a room as the content of a PNG file. It is read from the cache or, if it is not there,
         rendered.
         """
-        file = cache_home() / "rooms-12" / f"{size}-{self.samples}" / f"{room.code}.png"
+        file = self.file_of(room.code, size)
         if not file.is_file():
             out = BytesIO()
             Image.fromarray(render_room(room, size, samples=self.samples, variant=self.variant)).save(out, "PNG")
             file.parent.mkdir(parents=True, exist_ok=True)
             write_bytes(file, out.getvalue())
         return file.read_bytes()
+
+    def file_of(self, code: str, size: int) -> Path:
+        """Return where the picture of the room with this code is cached."""
+        return cache_home() / "rooms-12" / f"{size}-{self.samples}" / f"{code}.png"
 
     def photograph_all(self, rooms: Sequence[Room], size: int, progress: Progress = silent) -> None:
         """Render the rooms into the cache, in `workers` processes."""
