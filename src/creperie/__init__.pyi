@@ -1802,7 +1802,7 @@ class ItemStudy(_Framed):
 
     @property
     def agreement(self) -> list[_PairAgreement]:
-        """For every two runs (including those of people), how far they get the same items right."""
+        """For every two runs (including those of people), how often they get the same items right or wrong."""
 
     def frame(self) -> Any:
         """Return an Arrow table with one row per item, the most suspicious first. `images` holds image keys."""

@@ -203,8 +203,8 @@ def against_chance(wins: np.ndarray, clusters: np.ndarray, *, spread: float = 1.
     """Return the two-sided p-value of the wins under the hypothesis that true and false are assigned at random. It is
     NaN without items.
 
-    Under this hypothesis a cluster's surplus (the sum of its wins minus one half each) is equally likely to be positive
-    or negative. True and false are exchanged in a whole cluster at once, because its items are not independent.
+    Under this hypothesis, the sum of (win − 1/2) over the items of a cluster is equally likely to be positive or
+    negative. True and false are exchanged in a whole cluster at once, because its items are not independent.
 
     The accuracy of a learned attacker varies more than coin flips, by the factor `spread`. The normal score of the
     p-value is divided by it.

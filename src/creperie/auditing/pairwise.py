@@ -1,8 +1,8 @@
 """Comparing two benchmarks made from the same captions, foil by foil: whose foils are better?
 
-Two foils are compared if they have the same true caption (apart from case and spaces) and are of the same kind. As in
-Table 4 of SugarCrepe, the results are the mean score of each benchmark's foils, and how often the foil of the second
-benchmark scores higher than that of the first. In Table 9 of that paper, people compare the same pairs.
+Two foils are compared if they have the same true caption (apart from case and spaces) and are of the same kind. There
+are two results, as in Table 4 of SugarCrepe: the mean score of each benchmark's foils, and how often the foil of the
+second benchmark scores higher than that of the first. In Table 9 of that paper, people compare the same foils.
 """
 
 from __future__ import annotations

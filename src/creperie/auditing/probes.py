@@ -46,8 +46,9 @@ class ScoreSpread:
     """The distribution of the scores of one kind of caption, and how often the true caption scores higher than this
     kind.
 
-    `gap` says by how much the true caption scores higher on average. It is divided by the standard deviation, pooled
-    over the kinds of captions, so that models whose scores have different units can be compared.
+    `gap` is the mean difference between the score of the true caption and that of this kind. It is divided by the
+    standard deviation, pooled over the kinds of captions, so that models whose scores have different units can be
+    compared.
     """
 
     model: str

@@ -221,8 +221,8 @@ class Attack:
         """Run the quick attackers, then the slow ones. Return a copy of this attack with the sample used for the slow
         attackers, the rows, and the answers by attacker.
 
-        With `announce`, the slow attackers run on a sample that is as large as the verdict needs, after `announce` was
-        called with a summary of the quick attackers' results. Without it, they run on all items.
+        If `announce` is given, it is called with a summary of the quick attackers' results before the slow ones run,
+        and these run on a sample that is as large as the verdict needs. Without `announce`, they run on all items.
         """
         rows, answers = replace(self, attackers=tuple(self.quick)).on(pairs)
         slow, sample = tuple(self.slow), None
@@ -251,8 +251,8 @@ class Attack:
         return rows
 
     def with_fixes(self, rows: Sequence[AuditRow], bench: Benchmark) -> list[AuditRow]:
-        """Return the rows, with a proposed fix in each row that leaks. To find the fixes, attackers are run again on
-        repaired captions (see `repaired`).
+        """Return the rows, with a proposed fix in each row in which an attacker finds a leak. To find the fixes,
+        attackers are run again on repaired captions (see `repaired`).
         """
         # Slow attackers are run again only in subsets in which the repair stops all leaks of quick attackers. In other
         # subsets, the fix is to remove items, if enough of them would remain (see `balanced_share`). The ensemble is

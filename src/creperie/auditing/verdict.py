@@ -254,8 +254,8 @@ class Judgement:
 
     @property
     def power(self) -> str:
-        """A text with two parts. The first says how small a leak this audit could have detected, the second how many
-        items have a pair of captions that also occurs in another item.
+        """A text that says how small a leak this audit could have detected, and how many items have a pair of captions
+        that also occurs in another item.
         """
         # If the items are too few to detect any leak but the verdict is *leaks* or *anti-learned*, the first part is
         # left out.

@@ -194,7 +194,7 @@ def _rated(ratings: np.ndarray, clusters: np.ndarray | None) -> tuple[np.ndarray
 
 
 def _counts(matrix: np.ndarray) -> np.ndarray:
-    """Return how often each item was given each value, as an array (items, values). Values are in ascending order."""
+    """Return how many raters gave each value to each item: an array (items, values), with values in ascending order."""
     values = np.unique(matrix[~np.isnan(matrix)])
     counts = np.zeros((len(matrix), len(values)))
     for place, value in enumerate(values):

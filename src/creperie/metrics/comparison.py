@@ -73,11 +73,11 @@ def compare(
 ) -> Comparison:
     """Return the comparison of two models' outcomes on the same items, in the same order.
 
-    The interval and the p-value come from a statistical model of the difference (`difference_confidence`), in which
-    clusters are independent, the items of a cluster share one intra-class correlation, and the size of a cluster may be
-    related to which model is better in it. McNemar's test is given beside them (`mcnemar`): it treats all items as
-    independent and uses only those on which the two outcomes differ. If the settings count ties as half, a tie is
-    better than a miss and worse than a hit.
+    The interval and the p-value come from a statistical model of the difference (`difference_confidence`). In this
+    model, clusters are independent, and the items of a cluster have the same intra-class correlation. Which of the two
+    models is better in a cluster may depend on the size of the cluster. The field `mcnemar` holds McNemar's test. It
+    treats all items as independent and uses only those on which the two outcomes differ. If the settings count ties as
+    half, a tie is better than a miss and worse than a hit.
     """
     if len(a) != len(b):
         raise UsageError(

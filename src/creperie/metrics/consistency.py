@@ -64,8 +64,8 @@ def integration_gap(
     (composed) item.
 
     `whole` holds one outcome per composed item, and `parts` one per decomposed caption. `owner` holds the index of each
-    part's composed item. Together, the parts of an item are a hit if all are hits, a miss if any is a miss, else a tie.
-    With random scores the result is negative, so a value above 0 is not due to chance.
+    part's composed item. The parts of an item count as a hit if all are hits, and as a miss if any is a miss; otherwise
+    they count as a tie. With random scores the result is negative, so a value above 0 is not due to chance.
 
     >>> integration_gap(np.array([HIT, MISS]), np.array([HIT, HIT, HIT, HIT]), np.array([0, 0, 1, 1])).difference
     0.5

@@ -144,8 +144,8 @@ def aligned(a: Mapping[str, float], b: Mapping[str, float]) -> tuple[list[str], 
 
 @dataclass(frozen=True)
 class Ranking:
-    """A model's values and ranks in every column (1 is the highest; equal values share the better rank), and the
-    number of ranks that it gains (+) or loses (−) compared with the first column.
+    """A model's values and ranks in every column. Rank 1 is the highest, and equal values share the better rank.
+    `gains` is the number of ranks that the model gains (+) or loses (−) compared with the first column.
     """
 
     name: str

@@ -422,7 +422,7 @@ def difference_confidence(a: np.ndarray, b: np.ndarray, clusters: np.ndarray) ->
 
 def tango(gap: np.ndarray, group: np.ndarray, widening: float = 1.0, freedom: int = 0) -> Ends:
     """Return Tango's score interval of a difference, averaged over groups. `gap` holds 1 for each item that is won, −1
-    for each that is lost and 0 for the others, and `group` the number of each item's group.
+    for each that is lost and 0 for the others; `group` holds the number of each item's group.
 
     The interval contains every difference that a score test does not reject. At a difference of 0 this is McNemar's
     test without correction.

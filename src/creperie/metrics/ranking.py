@@ -94,8 +94,9 @@ def median_confidence(counts: np.ndarray, values: np.ndarray, median: float, clu
 def chance_ranks(layout: Layout) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return three arrays about the rank of an image's best true caption under random scores.
 
-    For each item, they hold the sum of the expected ranks over its images, the number of images with a rank, and the
-    sums of the probabilities of each rank (an array, items × ranks).
+    All have one entry (or row) per item. The first is the sum of the expected ranks over the item's images. The second
+    is the number of its images that have a rank. The third (items × ranks) is the sum of the probabilities of each rank
+    over its images.
     """
     longest = max((g.match.shape[1] for g in layout.groups), default=1)
     expected, rows = np.zeros((2, len(layout)))

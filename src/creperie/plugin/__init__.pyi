@@ -242,8 +242,8 @@ class Pairs:
 
     @property
     def balanced(self) -> np.ndarray:
-        """A mask of the balanced items. An item is balanced if it has several images and every pair also occurs with
-        true and false exchanged, so that each caption is true as often as it is false."""
+        """A mask of the balanced items. An item is balanced if it has several images, and if every pair also occurs
+        in it with true and false exchanged. Each of its captions is then true as often as it is false."""
 
     @property
     def group(self) -> np.ndarray:

@@ -295,9 +295,9 @@ def seconds_of(folder: Path) -> float:
 
 
 def stage_key(stage: RecipeStage, inputs: tuple[str, ...]) -> str:
-    """Return a digest of everything that a stage depends on. This includes its step and options, the files that the
-    options name (models, captions, prompts), the content of its inputs and their images, the available attackers and
-    plug-ins, and creperie's version.
+    """Return a digest of everything that a stage depends on: its step and options, the files that the options name
+    (models, captions, prompts), its inputs with their images, the available attackers and plug-ins, and creperie's
+    version.
     """
     named = [*_texts(stage.options[name] for name in stage.step.files), *models_of(stage.options)]
     named += _texts(stage.options.get(name, "") for name in CONTENT_OPTIONS)

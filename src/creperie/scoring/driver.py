@@ -176,7 +176,7 @@ class Driver:
 
     def parts(self, what: str, forward: Callable[[Sequence[Any]], Any], batch: Sequence[Any], units: int) -> list[Any]:
         """Run a forward pass on a batch and return a list with its output. If the batch does not fit into the device's
-        memory, it is split, and the list has the output of each part, in order.
+        memory, it is split, and the list has one output per part, in order.
         """
         try:
             return self.pace.run(what, forward, batch, units)

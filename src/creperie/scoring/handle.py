@@ -222,8 +222,9 @@ def _remember(uri: str, dtype: str, files: list[str], handle: Handle) -> None:
 
 
 def _file_states(uri: str) -> list[str]:
-    """Return one string per file of a model. Each changes whenever its file does. The list is empty if the model is not
-    a single folder, or if a file changed a moment ago, so that a further change might not be noticed.
+    """Return one string per file of a model, which changes whenever the file does. The list is empty if the model is
+    not a single folder. It is also empty if a file changed a moment ago, because another change might then go
+    unnoticed.
     """
     try:
         folder = _folder_of(uri)

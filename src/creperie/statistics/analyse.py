@@ -222,8 +222,8 @@ def sampled_groups(table: pa.Table, analysis: Analysis) -> tuple[Analysis, list[
     """Remove the random effects that the rows cannot identify. Return the reduced analysis and the names of the removed
     effects. At least one random effect is always kept.
 
-    A random effect cannot be identified if it has a single group, if every row is a group of its own, if its groups are
-    those of another effect, or if one of its factors has only one level.
+    The rows cannot identify a random effect in four cases: it has a single group; every row is a group of its own;
+    another effect has the same groups; one of its factors has only one level.
     """
     used = {column_of(part) for parts in analysis.factors for part in parts}
     where = {**analysis.where, **{name: levels for name, levels in analysis.levels.items() if name in used}}

@@ -57,7 +57,7 @@ class ItemOptions:
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """Which model got which item right. `right` has the shape (items, models), with values from 0 to 1 and NaN for
+    """Which models get which items right. `right` has the shape (items, models), with values from 0 to 1 and NaN for
     missing results. The items are in the order of the run `first`. `chance` is the probability of a right guess for
     each item, 0 if unknown.
     """
@@ -138,7 +138,7 @@ class ItemStudy(Framed):
 
     @cached_property
     def agreement(self) -> list[PairAgreement]:
-        """For every two runs (including those of people), how far they get the same items right."""
+        """For every two runs (including those of people), how often they get the same items right or wrong."""
         return pair_agreements(self.answers.outcomes, self.answers.first.clusters)
 
     def frame(self) -> pa.Table:

@@ -99,8 +99,8 @@ class PowerEstimate:
 def power(claim: str, runs: Sequence[Run] = (), *, options: PowerOptions) -> PowerEstimate:
     """Return how often simulated studies support the claim, and how many items they need to reach the target power.
 
-    The claims are: `compare` (one model is better), `interval` (an accuracy is known to ± width), `clean` and `leak`
-    (verdicts of an audit), and `kappa` (the agreement of raters is above `least`).
+    The claim `compare` says that one model is better than another, `interval` that an accuracy is known to ± width, and
+    `kappa` that the agreement of raters is above `least`. The claims `clean` and `leak` are verdicts of an audit.
 
     For `compare`, two runs may be given. Studies are then simulated by resampling the images of these runs, each with
     all its items.

@@ -40,8 +40,8 @@ class PictureGain:
 
     @cached_property
     def solved_by(self) -> np.ndarray:
-        """For each item, "text", "picture" or "neither". The first means that at least half of the models know the
-        answer from the text alone, the second that at least half know it with the picture, and the last that fewer do.
+        """For each item, "text" if at least half of the models know the answer from the text alone; otherwise "picture"
+        if at least half know it with the picture; otherwise "neither".
         """
         half = (1 + self.chance) / 2
         text = self.text.mean(axis=1)

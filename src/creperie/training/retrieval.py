@@ -79,8 +79,8 @@ def recalls(bench: Benchmark, model: str, *, device: str = "auto", progress: Pro
 def image_ranks(scores: np.ndarray, owner: np.ndarray) -> np.ndarray:
     """Return the rank of each image's best caption, counted from 1. `owner` has the number of each caption's image.
 
-    Wrong captions with the same score as the best one are ranked above it, and 0.5 is added to the rank to mark the
-    tie.
+    Wrong captions with the same score as the best caption are ranked above it. The rank then gets 0.5 added, as a mark
+    of the tie.
 
     >>> image_ranks(np.array([[0.9, 0.1, 0.5], [0.2, 0.3, 0.3]]), np.array([0, 0, 1])).tolist()
     [1.0, 2.5]

@@ -61,8 +61,8 @@ class Proposed:
 
 
 def propose(captions: Sequence[str], makers: Sequence[str]) -> tuple[list[Proposed], list[str], dict[int, str]]:
-    """Return three things: the candidates of all makers for these captions, a note for each maker that could not run,
-    and reasons by the index of a caption. A reason says why the caption has no candidate.
+    """Return the candidates of all makers for these captions, a note for each maker that could not run, and a mapping
+    from the index of a caption to the reason why it has no candidate.
     """
     if not captions:
         raise UsageError("there are no captions", hint="paste captions, one per line")
@@ -133,8 +133,8 @@ def _candidates(captions: Sequence[str], makers: Sequence[str]) -> tuple[list[Pr
 
 
 def verdict(form: Mapping[str, str]) -> dict[str, Any]:
-    """Return four texts for the page: how many foils and second true captions are accepted, how many other second
-    captions are left out, the verdict of a blind audit, and a sentence that explains the verdict.
+    """Return four texts for the page. They say how many foils and second true captions are accepted, how many other
+    second true captions are left out, what the verdict of a blind audit is, and what this verdict means.
     """
     # A caption takes only one second caption, and only together with a foil.
     items = _accepted(form)
