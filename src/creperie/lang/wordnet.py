@@ -29,6 +29,7 @@ class Synset:
     topic: int
     words: tuple[str, ...]
     pointers: tuple[tuple[str, str, int, int, int], ...]  #: symbol, pos, offset, source word, target word (0: all)
+    gloss: str = ""  #: the definition, with examples
 
     def offsets(self, symbol: str) -> list[tuple[str, int]]:
         """Return (part of speech, offset) of each synset to which this one has a pointer with the given symbol. `@`
@@ -110,7 +111,8 @@ class WordNet:
             self._data[pos] = (self.folder / f"data.{_FILES[pos]}").read_bytes()
         data = self._data[pos]
         line = data[offset : data.index(b"\n", offset)].decode("latin-1")
-        fields = line.partition(" | ")[0].split()
+        entry, _, gloss = line.partition(" | ")
+        fields = entry.split()
         count = int(fields[3], 16)
         words = tuple(w.partition("(")[0] for w in fields[4 : 4 + 2 * count : 2])
         at = 4 + 2 * count
@@ -119,7 +121,7 @@ class WordNet:
             for k in range(int(fields[at]))
             if (f := fields[at + 1 + 4 * k : at + 5 + 4 * k])
         )
-        return Synset(pos, offset, int(fields[1]), words, pointers)
+        return Synset(pos, offset, int(fields[1]), words, pointers, gloss.strip())
 
 
 def _index_line(line: str) -> tuple[str, tuple[int, ...]]:

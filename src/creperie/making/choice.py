@@ -46,6 +46,8 @@ MORE_OF_A_LENGTH, ANY_MORE = 0.10, 10
 #: In foils of counts, a word and a counted thing (`two dogs`) is added more often than removed, or the reverse, by at
 #: most this number, or by this share of the foils if that is more.
 ONE_SIDED_WORD, ONE_SIDED_PHRASE = (4, 0.004), (2, 0.002)
+#: How much more the balance of words counts in the cost of foils that replace a thing or an attribute.
+BALANCED = {"replace-object": 15, "replace-attribute": 10}
 #: How often every caption may change its foil.
 ROUNDS = 4
 
@@ -183,7 +185,7 @@ class _Choice:
 
     def _cost(self, option: Option) -> float:
         used = self.edits[option.edit] / self.limit
-        imbalance = sum(n * self.balance[word] for word, n in option.words) / self.limit
+        imbalance = sum(n * self.balance[word] for word, n in option.words) / self.limit * BALANCED.get(self.kind, 1)
         cues = sum(sign * total for sign, total in zip(option.signs, self.sums)) / (1 + self.total / 20)
         return 8 * used + imbalance + 0.5 * cues + abs(option.gap) / 10 - 2 * option.support
 

@@ -4,7 +4,7 @@ false and plausible is judged later, in the same way for all kinds of edits.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -35,12 +35,16 @@ from creperie.making.atoms import (
     has_of,
     is_compound_head,
     look_of,
+    name_words,
+    named,
     objects,
     sort_of,
     vague_nouns,
 )
+from creperie.making.classes import class_mates
 from creperie.making.corpus import WordCounts
-from creperie.making.plausible import ANIMATE, MADE, frames, is_furnished, named_noun, used_alike
+from creperie.making.phrases import lacks_determiner
+from creperie.making.plausible import ANIMATE, MADE, frames, is_furnished, named_noun, other_states
 from creperie.making.verbs import listed, topics
 from creperie.making.wording import reworded
 
@@ -86,36 +90,67 @@ def scene_of(doc: Any, without: int = -1) -> list[str]:
 def other_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
     """Yield edits that replace an object by another thing of the same class."""
     bases = [base_of(t) for t in doc]
-    named = {base for t, base in zip(doc, bases) if t.tag_ in ("NN", "NNS")}
     tied = {
         kind  # a pronoun or a beard reveals the gender; few animals fly, bark or catch
         for kind, revealing in (("person", "gendered"), ("animal", "one_sided"))
         if any(t.lower_ in frames()[revealing] for t in doc)
-    }
+    }  # for a class, its links tell what its members do
     for noun in objects(doc):
-        base = bases[noun.i]
-        if noun.dep_ == "attr" or kind_of(base) in tied or any(_refers(t, noun) for t in doc) or _is_bound_noun(noun):
+        there = any(c.dep_ == "expl" for c in noun.head.lefts)
+        if (noun.dep_ == "attr" and not there) or any(_refers(t, noun) for t in doc) or _is_bound_noun(noun):
             continue
-        beside = [c.lower_ for c in dependents(noun, "amod", "det", "nummod", "poss")]
-        paired = set() if _SINGULAR.isdisjoint(beside) else set(frames()["paired"])  # excludes `a green glasses`
-        if "kitchen" in (base, *used_alike(base)) and is_furnished(doc):
-            continue  # with a toilet
-        aged = any(w in ("little", "small", "tiny") or dimension_of(w) == "age" for w in beside)
-        for new in dict.fromkeys([*rivals(base), *used_alike(base)]):
-            if (
-                new in bases
-                or age_of(new) == "baby"
-                or new in ("child", "kid", *paired)
-                or any(is_above(t, new) for t in named)
-            ):
-                continue  # knives, where there is cutlery
-            if is_mass(new) != is_mass(base) and (is_mass(new) or not _SINGULAR.intersection(beside)):
+        base, span = bases[noun.i], [noun]
+        others = rivals(base) if kind_of(base) not in tied else ()
+        if _is_joint(noun):
+            base, span, others = named(noun), [*name_words(noun), noun], ()
+            if not _is_plain_name(span):
                 continue
-            if age_of(new) != age_of(base) and aged:
-                continue  # old girls
-            if any((new in rivals(t) and kind_of(t) not in ANIMATE) or t[:5] == new[:5] for t in named - {base}):
-                continue  # a stove beside an oven, policemen and police
-            yield replaced(doc, [noun], numbered(new, noun.tag_))
+        revealed = any(t.lower_ in frames()["one_sided"] for t in doc if t != noun.head and t.head != noun)
+        mates = class_mates(base) if kind_of(base) != "animal" or not revealed else ()
+        if noun.lower_ in frames()["paired"]:
+            mates = ()
+        if "person" in tied:
+            mates = tuple(w for w in mates if not gender_of(w))
+        for new in _fitting(noun, base, dict.fromkeys([*others, *mates]), bases):
+            apart = new in mates and (len(span) > 1 or not in_one_group("same", base, new))
+            told = "another thing of its class" if apart else ""
+            yield replace(replaced(doc, span, numbered(new, noun.tag_)), told=told)
+
+
+def _fitting(noun: Any, base: str, others: Iterable[str], bases: list[str]) -> Iterator[str]:
+    """Yield those of the `others` that can replace a noun with this dictionary form (`base`), given its article and the
+    other nouns of its caption. `bases` are the dictionary forms of all words.
+    """
+    doc = noun.doc
+    things_said = {base for t, base in zip(doc, bases) if t.tag_ in ("NN", "NNS")}
+    beside = [c.lower_ for c in dependents(noun, "amod", "det", "nummod", "poss")]
+    paired = set() if _SINGULAR.isdisjoint(beside) else set(frames()["paired"])  # excludes `a green glasses`
+    if "kitchen" in (base, *class_mates(base)) and is_furnished(doc):
+        return  # with a toilet
+    aged = any(w in ("little", "small", "tiny") or dimension_of(w) == "age" for w in beside)
+    for new in others:
+        if new in bases or age_of(new) == "baby" or new in ("child", "kid", *paired):
+            continue
+        if any(is_above(t, new) for t in things_said):
+            continue  # knives, where there is cutlery
+        if is_mass(new) != is_mass(base) and (is_mass(new) or not _SINGULAR.intersection(beside)):
+            continue
+        if age_of(new) != age_of(base) and aged:
+            continue  # old girls
+        rest = things_said - {bases[noun.i]}
+        if any((new in rivals(t) and kind_of(t) not in ANIMATE) or t[:5] == new[:5] for t in rest):
+            continue  # a stove beside an oven, policemen and police
+        yield new
+
+
+def _is_plain_name(span: Sequence[Any]) -> bool:
+    """Return True if the words of a name, such as `garbage truck`, are common nouns that stand side by side."""
+    first, last = span[0], span[-1]
+    common = all(t.tag_ in ("NN", "NNS") and t.text.isalpha() and (t.is_lower or not t.i) for t in span)
+    before = first.nbor(-1) if first.i else None
+    after = last.nbor(1) if last.i + 1 < len(last.doc) else None
+    alone = before is None or (before.tag_[:2] != "NN" and before.text != "-")
+    return 1 < len(span) == last.i - first.i + 1 and common and alone and (after is None or after.tag_[:2] != "NN")
 
 
 @cache
@@ -129,9 +164,12 @@ def rivals(noun: str) -> tuple[str, ...]:
 
 
 def _refers(token: Any, noun: Any) -> bool:
-    """Return True if the token refers back to the noun, such as `another dog` after `a dog`, `other children` after `a
-    girl`, and `the shirt` after `a shirt`.
+    """Return True if the token refers back to the noun, such as `another (dog)` after `a dog`, `other children` after
+    `a girl`, and `the shirt` after `a shirt`.
     """
+    alone = token.lower_ in ("another", "others") and not _SEEN & set(topics(base_of(token.head))[:1])
+    if alone and kind_of(base_of(noun)) in ANIMATE:
+        return True
     before, base = {c.lower_ for c in token.lefts}, base_of(noun)
     same = base_of(token) == base
     if before & {"another", "other"}:
@@ -140,9 +178,9 @@ def _refers(token: Any, noun: Any) -> bool:
 
 
 def _is_bound_noun(noun: Any) -> bool:
-    """Return True if a noun cannot be replaced without changing other words. It may be a measure, be part of a name, be
-    joined to another noun by `of`, have its usual colour before it (`green grass`), be referred to by a later word, or
-    name something that is not there (`room for a lamp`).
+    """Return True if a noun cannot be replaced without changing other words. It may be a measure, be joined to another
+    noun by `of`, have its usual colour before it (`green grass`), be referred to by a later word, or name something
+    that is not there (`room for a lamp`).
     """
     doc, animate = noun.doc, kind_of(base_of(noun)) in ANIMATE
     of = has_of(noun) or (
@@ -150,20 +188,39 @@ def _is_bound_noun(noun: Any) -> bool:
         and (noun.head.head.lower_ not in vague_nouns() or noun.head.head.lower_ in frames()["parts"])
     )  # `the scoop of a bulldozer`
     inborn = things()["inborn"].get(base_of(noun))
-    near = doc[noun.i - 1] if noun.i else None
-    described = any(c.lower_ in frames()["referring"] or c.lower_ == inborn for c in noun.lefts)
-    joint = near is not None and (near.tag_ in ("NN", "NNP") or near.text == "-")
-    bare = near is None or near.tag_ not in ("DT", "PRP$", "JJ", "CD")
-    joint = joint or (bare and noun.i + 1 < len(doc) and noun.nbor(1).tag_ in ("NN", "NNS", "VBP", "VB"))
-    if of or described or joint or is_compound_head(noun) or listed("measures", noun.lower_):
+    described = any(t.i < noun.i and base_of(t) == base_of(noun) for t in doc) and any(
+        c.lower_ == "one" for c in noun.lefts
+    )  # young children play and one child falls
+    described = described or any(c.lower_ in frames()["referring"] or c.lower_ == inborn for c in noun.lefts)
+    single = noun.tag_ == "NN" and noun.dep_ == "dobj" and lacks_determiner(noun) and not is_mass(base_of(noun))
+    if of or described or (single and animate) or listed("measures", noun.lower_):  # soldiers stand guard
         return True
-    if any(c.dep_ == "relcl" or c.tag_ in ("PRP$", "WP$") for c in noun.children):
+    person = kind_of(base_of(noun)) == "person"
+    if any(c.tag_ == "WP$" or (c.tag_ == "PRP$" and person and c.lower_ not in ("my", "our")) for c in noun.children):
         return True
+    after = [t.tag_ for t in doc[noun.i + 1 : noun.i + 3]]
+    if after[:1] == ["CD"] or (after == [",", "NNP"] and person):
+        return True  # Visitors 2; the new sheriff, Delia Moreno
     if not animate and any(t.lower_ in ("its", "itself", "whose") for t in doc[noun.i + 1 :]):
         return True
     open_to_more = any(base_of(t) in frames()["open"] for t in noun.ancestors)  # room for a lamp, views of the sea
     likened = any(t.lower_ in frames()["unseen"] for t in noun.ancestors if t.tag_ in ("IN", "RB"))
     return open_to_more or likened or noun.head.lower_ in ("after", "before", "during", "until", "since")
+
+
+def _is_joint(noun: Any) -> bool:
+    """Return True if a noun forms one name with a word beside it, as in `garbage truck` and, if the parser took a noun
+    for a verb, `a truck stop`.
+    """
+    doc, near = noun.doc, noun.nbor(-1) if noun.i else None
+    stuff = near is not None and look_of(near) in ("material", "fabric") and noun.dep_ != "compound"
+    if not stuff and (
+        is_compound_head(noun) or (near is not None and (near.tag_[:3] in ("NN", "NNP") or near.text == "-"))
+    ):
+        return True
+    bare = near is None or near.tag_ not in ("DT", "PRP$", "JJ", "CD")
+    subject = noun.tag_ == "NNS" and noun.dep_ == "nsubj" and noun.head.i == noun.i + 1  # Firefighters drag a hose
+    return bare and not subject and noun.i + 1 < len(doc) and noun.nbor(1).tag_ in ("NN", "NNS", "VBP", "VB")
 
 
 # -- attributes ------------------------------------------------------------------------------------------------------
@@ -177,8 +234,8 @@ def other_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
     for adjective in (*qualities(doc), *worn):
         noun = named_noun(adjective) or (adjective.head if adjective.dep_ in ("amod", "compound") else None)
         look, span = look_of(adjective), _shaded(adjective)
-        named = frames()["colours"].get(adjective.lower_, "")
-        old = adjective.lower_ if look != "colour" else named or basic_colour(adjective.lower_)
+        shade = frames()["colours"].get(adjective.lower_, "")
+        old = adjective.lower_ if look != "colour" else shade or basic_colour(adjective.lower_)
         groups = [g for g in facts()["opposites"] if old in g]
         made = noun is not None and (kind_of(base_of(noun)) in MADE or topics(base_of(noun))[:1] == (6,))
         if not groups and look in ("material", "fabric") and made:
@@ -187,11 +244,16 @@ def other_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
             continue  # a wine rack, straw bags, a towel rail
         if not (stands_alone(adjective) or len(span) > 1):
             continue
-        rival = [w for w in said - {old} if dimension_of(w) == dimension_of(old) not in ("", "colour")]
-        for new in dict.fromkeys(w for group in groups for w in group if w not in (*said, old)):
-            if not rival and (noun is None or look == "fabric" or may_be(new, noun, corpus)):
+        states = other_states(adjective.lower_, noun) if noun is not None else []
+        named_alike = [t for t in doc if noun is not None and t != noun and base_of(t) in (base_of(noun), "one")]
+        rival = [c for t in named_alike for c in t.lefts if dimension_of(c.lower_) == dimension_of(old) != ""]
+        for new in dict.fromkeys([*states, *(w for group in groups for w in group if w != old)]):
+            if new in said or rival:
+                continue
+            if new in states or noun is None or look == "fabric" or may_be(new, noun, corpus):
                 told = "another material" if look in ("material", "fabric") and dimension_of(old) != look else ""
-                if named and not in_one_group("same", old, new):
+                told = "another state" if new in states else told
+                if shade and not in_one_group("same", old, new):
                     told = "another colour"
                 yield replace(replaced(doc, span, new), told=told)
 
@@ -204,7 +266,16 @@ def other_genders(doc: Any) -> Iterator[CaptionEdit]:
     names = any(t.tag_ in ("NNP", "NNPS") and t.i for t in doc if t.dep_ in (*SUBJECTS, "dobj", "pobj", "dative"))
     told = any(gender_of(base_of(t)) or t.lower_ in frames()["gendered"][:1] + ["beard", "dress", "skirt"] for t in doc)
     pronouns = {t.i: new for t in doc if (new := in_other_gender(t))}
-    if names or told or len(people) != 1 or people[0].tag_ != "NN" or not pronouns or people[0].i > min(pronouns):
+    both = any(t.lower_ == new for t in doc for new in pronouns.values())  # his or her
+    if (
+        both
+        or names
+        or told
+        or len(people) != 1
+        or people[0].tag_ != "NN"
+        or not pronouns
+        or people[0].i > min(pronouns)
+    ):
         return
     first = doc[min(pronouns)]
     yield CaptionEdit(
@@ -252,8 +323,12 @@ def qualities(doc: Any) -> list[Any]:
     """
     kinds, known = ("colour", "pattern", "material", "fabric", "shape"), attributes(doc)
     words = (t for t in doc if t.tag_[:2] in ("JJ", "NN") or dimension_of(t.lower_) == "pattern")
-    named = (t for t in words if look_of(t) in kinds and named_noun(t) is not None)
-    return sorted({t for t in (*known, *named) if t.is_lower or not t.i}, key=lambda t: t.i)  # not `Snow White`
+    looks = (t for t in words if look_of(t) in kinds and named_noun(t) is not None)
+    states = {w for pair, _ in frames()["states"] for w in pair}
+    stated = (t for t in doc if t.lower_ in states and t.dep_ in ("amod", "acomp"))
+    return sorted(
+        {t for t in (*known, *looks, *stated) if t.is_lower or not t.i}, key=lambda t: t.i
+    )  # not `Snow White`
 
 
 def stands_alone(adjective: Any) -> bool:

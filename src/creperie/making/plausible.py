@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from creperie.lang import age_of, doers, is_above, kind_of, lemma, whole_preposition
+from creperie.lang import age_of, doers, is_above, kind_of, knows_verb, lemma, whole_preposition
 from creperie.making.atoms import base_of, look_of, look_of_word, name_words, sort_of
+from creperie.making.classes import class_mates, is_class_mate
 from creperie.making.data import read_data
 from creperie.making.verbs import is_name, topics
 
@@ -19,8 +20,8 @@ ANIMATE = frozenset(("person", "animal"))
 #: Kinds of manufactured things, which come in all colours, sizes and patterns.
 MADE = frozenset(("vehicle", "gear", "furniture", "handheld", "clothing"))
 _ARTEFACT, _ANIMAL, _PERSON, _GROUP = 6, 5, 18, 14
-#: WordNet's files of things besides artefacts that come in several sizes: food, things of nature, plants.
-_SIZED = ((13,), (17,), (20,))
+#: WordNet's files of things besides artefacts that come in several sizes: food, places, things of nature, plants.
+_SIZED = ((13,), (15,), (17,), (20,))
 #: Dimensions in which rules know what a thing may be like.
 _SEEN_AT_ONCE = frozenset(("colour", "size", "pattern", "shape"))
 #: People whose age their names do not tell.
@@ -48,63 +49,42 @@ def is_vouched(kind: str, old: Any, change: str) -> bool:
 
 
 def _is_vouched_thing(old: Any, new: str) -> bool:
-    """Return True if rules alone find it plausible to replace the noun `old` by the noun `new`.
-
-    That is so for people who differ only in age, sex or family role, and for things that are used alike. It is also so
-    for two things of one kind if the caption says only that the thing is held, carried or washed, that it stands
-    somewhere, or that it is beside something.
+    """Return True if rules alone find it plausible to replace the noun `old` by the noun `new`: two people who differ
+    only in age, sex or family role, or two things of one class of which the caption says what holds of both.
     """
-    base, kind = base_of(old), kind_of(base_of(old))
-    singular = lemma(new, "NNS")
-    if kind == "person":
-        general = {*frames()["anybody"]}
+    base, singular, general = base_of(old), lemma(new, "NNS"), {*frames()["anybody"]}
+    if {base, singular} & general:
         return base in general and singular in general and not general_pair(old.doc)
-    if _is_used_alike(old, base, singular):
-        return True
-    if any(t.lower_ in ("under", "underneath", "beneath", "below") for t in old.doc):
+    beneath = any(t.lower_ in ("under", "underneath", "beneath", "below") for t in old.doc)
+    if kind_of(base) in ("animal", "vehicle") and beneath:
         return False  # a giraffe under an elephant
-    if kind not in ("animal", "vehicle", "food", "handheld") or kind_of(singular) != kind:
-        return False
-    if old.dep_ in ("dobj", "nsubj", "nsubjpass") and old.head.tag_[:2] == "VB":
-        acts = old.dep_ == "nsubj" and kind == "animal"  # a rabbit chases no ball
-        known = () if acts else (*frames()["jointly"], *frames()["held_together"])
-        return base_of(old.head) in (*frames()["of_all_things"], *known)
-    beside = old.head.lower_ in ("beside", "near", "behind", "past", "by") and old.head.dep_ != "agent"
-    within = (
-        old.head.lower_ in ("to", "of") and old.head.i > 0 and old.head.nbor(-1).lower_ in ("next", "front", "close")
-    )
-    return old.dep_ == "pobj" and (beside or within)
+    return is_class_mate(old, singular) and not _is_told_by_place(old, base, singular)
 
 
-def _is_used_alike(old: Any, base: str, new: str) -> bool:
-    """Return True if the noun `new` fits the verb or preposition of the token `old`, whose lemma is `base`: somebody
-    who drinks tea could drink milk.
+def _is_told_by_place(old: Any, base: str, new: str) -> bool:
+    """Return True if the rest of a caption tells which of two things of a class it is: snow on a ski slope, a kitchen
+    with a stove, a land animal in a lake, a field where people play, a seat of several people.
     """
-    if any(c.dep_ == "amod" and not look_of(c) for c in old.lefts):
-        return False  # an armoured truck
-    link = old.head.lower_ if old.dep_ == "pobj" else base_of(old.head)
-    place = base_of(old.head.head) if old.dep_ == "pobj" else ""
     about = {base_of(t) for t in old.doc if t != old}
+    many = [t for t in old.doc if t.tag_[:2] == "NN" and sort_of(t) in ANIMATE]
+    crowded = len(many) > 1 or any(t.tag_ == "NNS" for t in many)
+    if crowded and new in frames()["for_one"] and base not in frames()["for_one"]:
+        return True
+    if kind_of(base) == kind_of(new) == "place" and (
+        any(kind_of(w) == "gear" for w in about)
+        or not about.isdisjoint((*frames()["sports"].split("|"), "player", "goal", "goalie", "play"))
+    ):
+        return True
     wintry = any(word.startswith(tuple(frames()["wintry"])) for word in about)
     wet = bool(about & {*frames()["waters"].split("|"), "shore", "beach", "swim"})
-    for nouns, links in frames()["same_use"]:
-        if base in nouns and new in nouns:
-            known = {w for name in links for w in frames().get(name, [name])}
-            fits = not (wintry and "snow" in nouns) and not (wet and kind_of(base) == "animal")
-            fits = fits and not ("kitchen" in nouns and is_furnished(old.doc))
-            return fits and ("*" in known or link in known or place in known)
-    return False
+    furnished = "kitchen" in (base, *class_mates(base)) and is_furnished(old.doc)
+    return (wintry and "snow" in (base, new)) or (wet and kind_of(base) == "animal") or furnished
 
 
 def is_furnished(doc: Any) -> bool:
     """Return True if a caption names furniture, food or other things that show what kind of room the scene is in."""
     words = map(base_of, doc)
     return any(kind_of(w) in ("furniture", "food") or w in frames()["of_rooms"] for w in words)
-
-
-def used_alike(noun: str) -> list[str]:
-    """Return the nouns for things that people use in the same way as the thing that this noun names."""
-    return [n for nouns, _ in frames()["same_use"] if noun in nouns for n in nouns if n != noun]
 
 
 def general_pair(doc: Any) -> bool:
@@ -121,10 +101,10 @@ def _is_vouched_look(old: Any, new: str) -> bool:
         return True
     own = base_of(noun)
     coloured = look == "colour" or new in ("open", "closed")  # a yellow jacket is a wasp
-    named = is_name(f"{old.lower_} {own}") and look != "age" and not (coloured and kind_of(own) in MADE)
+    named = is_name(f"{old.lower_} {own}") and look not in ("age", "size") and not (coloured and kind_of(own) in MADE)
     if (not worn and noun.tag_[:2] != "NN") or named:
         return False
-    if any({old.lower_, new} == {*pair} and is_listed(noun, fit) for pair, fit in frames()["states"]):
+    if new in other_states(old.lower_, noun):
         return True
     if look == "age":
         person = sort_of(noun) in ANIMATE or topics(own)[:1] == (_PERSON,)
@@ -141,7 +121,7 @@ def _is_vouched_look(old: Any, new: str) -> bool:
         return look_of(old) == "colour" and known and fit
     if look in ("material", "fabric"):
         doubled = any(c != old and look_of(c) in ("material", "fabric") for c in noun.lefts)  # a tartan wool scarf
-        return not doubled and own in str(frames()["stuffs"].get(new, "")).split("|")
+        return not doubled and may_be_of(noun, new)
     if {old.lower_, new} == {"open", "closed"}:
         within = noun.dep_ == "pobj" and noun.head.lower_ in ("in", "inside", "into", "through", "from", "of", "with")
         return is_made(noun) and not within  # a cat in an open suitcase
@@ -164,6 +144,9 @@ def named_noun(modifier: Any) -> Any | None:
     """
     doc, end = modifier.doc, modifier.i + 1
     while end < len(doc) and doc[end].tag_[:2] in ("JJ", "NN") and doc[end].text.isalpha():
+        acts = doc[end].text.endswith("ing") and knows_verb(lemma(doc[end].text, "VBG"))
+        if acts and end > modifier.i + 1 and doc[end - 1].tag_[:2] == "NN":
+            break  # a red shirt playing, as some parsers tag it
         end += 1
     noun, before = doc[end - 1], doc[max(0, modifier.i - 1)]
     joint = modifier.i > 0 and before.tag_[:2] in ("NN", "JJ") and before.lower_ not in frames()["shades"]
@@ -174,11 +157,32 @@ def named_noun(modifier: Any) -> Any | None:
 
 def is_listed(noun: Any, lists: list[str], sort: str = "") -> bool:
     """Return True if an entry of `lists` covers the noun. An entry is a kind of noun, the name of a word list, a
-    single word, or `made` for all man-made things. `sort` is the kind of the noun; if it is empty, the kind is looked
-    up.
+    single word, a noun of WordNet above it (`<room`), or `made` for all man-made things. `sort` is the kind of the
+    noun; if it is empty, the kind is looked up.
     """
-    words = {w for name in lists for w in str(frames().get(name, name)).split("|")}
-    return (sort or sort_of(noun)) in lists or base_of(noun) in words or ("made" in lists and is_made(noun))
+    words = {w for name in lists for w in _listed_words(name)}
+    if (sort or sort_of(noun)) in lists or base_of(noun) in words or ("made" in lists and is_made(noun)):
+        return True
+    return any(w[:1] == "<" and is_above(w[1:], base_of(noun), 1) for w in words)
+
+
+def _listed_words(name: str) -> list[str]:
+    entry = frames().get(name, name)
+    return entry.split("|") if isinstance(entry, str) else list(entry)
+
+
+def other_states(state: str, noun: Any) -> list[str]:
+    """Return the states that exclude `state` and in which the thing that a noun names can be as well: *closed* for an
+    *open* door.
+    """
+    filled = any(c.lower_ in ("of", "with") for c in noun.rights) and state in frames()["filled"]
+    pairs = (p for p, fit in frames()["states"] if not filled and state in p and is_listed(noun, fit))
+    return [other for pair in pairs for other in pair if other != state]
+
+
+def may_be_of(noun: Any, stuff: str) -> bool:
+    """Return True if the thing that a noun names is often of this material, by the table of frames.json."""
+    return stuff in frames()["stuffs"] and is_listed(noun, [frames()["stuffs"][stuff]])
 
 
 def holder_of(link: Any) -> Any | None:

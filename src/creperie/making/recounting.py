@@ -48,8 +48,7 @@ def other_counts(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
             for new in (words[k] for k in near if 1 < k < 13 and words[k] not in said):
                 change = f"{number.text} {noun.text} → {new} {noun.text}"
                 yield replace(replaced(doc, [number], new), change=change)
-            if (single := _made_one(doc, number, noun)) is not None:
-                yield single
+            yield from _made_one(doc, number, noun)
             for new in _loosely(count, noun) if number.i == noun.left_edge.i else ():
                 told = f"{new.removeprefix('a ')}, not {number.text}"
                 change = f"{number.text} {noun.text} → {new} {noun.text}"
@@ -69,13 +68,16 @@ def other_counts(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
                 first = word.capitalize() if doc[place].text[:1].isupper() else word
                 edit = f"{article or ''} {noun.text} → {word} {changes[noun.i]}".strip()
                 yield CaptionEdit(reworded(doc, changes | {place: first + rest}), edit, place, old=doc[place])
+        if article is not None and _is_acting(noun):
+            edit, told = f"{article} {noun.text} → {changes[noun.i]}", "several, not one"
+            yield CaptionEdit(reworded(doc, changes | {place: ""}), edit, place, told=told, old=doc[place])
 
 
 def _loosely(count: int, noun: Any) -> tuple[str, ...]:
     """Return the words that count things loosely, and say another number than `count`."""
     if count > 2:
         return ("a couple of",)
-    return ("several", "many", "a group of") if sort_here(noun) in ("person", "animal") else ("several", "many")
+    return ("several", "many", "a group of") if sort_of(noun) in ("person", "animal") else ("several", "many")
 
 
 def _counted_exactly(doc: Any) -> Iterator[CaptionEdit]:
@@ -105,8 +107,8 @@ def _counted_exactly(doc: Any) -> Iterator[CaptionEdit]:
             changes[first.i] = new.capitalize() if first.text[:1].isupper() else new
             change = f"{span.text} {noun.text} → {new} {noun.text}"
             yield CaptionEdit(reworded(doc, changes), change, first.i, told=f"{new}, not so many", old=first)
-        if word == first and not is_divided(doc) and (single := _made_one(doc, word, noun)) is not None:
-            yield single
+        if word == first and not is_divided(doc):
+            yield from _made_one(doc, word, noun)
 
 
 def is_uncounted(noun: Any, group: Any = None) -> bool:
@@ -296,6 +298,10 @@ def _made_alone(doc: Any, noun: Any) -> CaptionEdit | None:
     pairs = frames()["paired"]
     if noun.tag_ != "NNS" or not (shown or counted) or base in pairs or noun.lower_ in pairs or sort == "place":
         return None
+    if noun.i + 1 < len(doc) and noun.nbor(1).tag_[:2] == "NN":
+        return None  # sports highlights
+    if any(t.tag_ == "NNS" and t.i > noun.i and t.head.lower_ in ("with", "in") for t in noun.subtree):
+        return None  # fans with painted faces
     many = {*frames()["of_many"], "each", "both", "several", "many", "few", "most", "more", "some", "other", "various"}
     if any(t.tag_[:3] == "PRP" or t.tag_ in ("WP$", "CD") or t.lower_ in many for t in doc):
         return None
@@ -316,16 +322,19 @@ def _made_alone(doc: Any, noun: Any) -> CaptionEdit | None:
     return CaptionEdit(reworded(doc, changes), change, noun.i, told="one, not several", old=noun)
 
 
-def _made_one(doc: Any, number: Any, noun: Any) -> CaptionEdit | None:
-    """Return the edit that turns several things that are counted (`two dogs`) into one; None if other words need more
-    than one.
+def _made_one(doc: Any, number: Any, noun: Any) -> Iterator[CaptionEdit]:
+    """Yield the edits that turn several things that are counted (`two dogs`) into one (`one dog`, `a lone dog`); none
+    if other words need more than one.
     """
     changes = singled(doc, number, noun)
     if changes is None:
-        return None
-    changes[number.i] = "One" if number.text[:1].isupper() else "one" if number.text.isalpha() else "1"
-    change = f"{number.text} {noun.text} → one {changes[noun.i]}"
-    return CaptionEdit(reworded(doc, changes), change, number.i, told="one, not several", old=number)
+        return
+    lone = "a lone" if sort_here(noun) in ("person", "animal") else "a single"
+    one = "one" if number.text.isalpha() else "1"
+    for word in (one, lone) if number.head == noun else (one,):
+        changes[number.i] = word.capitalize() if number.text[:1].isupper() else word
+        change = f"{number.text} {noun.text} → {word} {changes[noun.i]}"
+        yield CaptionEdit(reworded(doc, changes), change, number.i, told="one, not several", old=number)
 
 
 def singled(doc: Any, number: Any, noun: Any) -> dict[int, str] | None:
@@ -333,6 +342,8 @@ def singled(doc: Any, number: Any, noun: Any) -> dict[int, str] | None:
     one. The number itself stays.
     """
     acts = _is_acting(noun)
+    if noun.head.lower_ == "of" and noun.head.head.lower_ not in frames()["sides"] and outer(noun) is noun:
+        return None  # a stack of six bowls
     if number.i != noun.left_edge.i or noun.dep_ in ("attr", "npadvmod", "appos") or _needs_several(doc, noun):
         return None
     told = [t for t in doc if t.tag_ in ("VBP", "VB") and not dependents(t, "nsubj", "nsubjpass", "aux")]

@@ -22,8 +22,8 @@ from creperie.making.corpus import WordCounts
 from creperie.making.edits import CaptionEdit, replaced, scene_of
 from creperie.making.exchanging import sort_here
 from creperie.making.phrases import lacks_determiner
-from creperie.making.plausible import ANIMATE, TURNED, frames, holder_of, is_listed, is_made
-from creperie.making.verbs import topics
+from creperie.making.plausible import ANIMATE, MADE, TURNED, frames, holder_of, is_listed, is_made
+from creperie.making.verbs import is_solid, topics
 from creperie.making.wording import reworded
 
 #: WordNet's file of groups.
@@ -32,12 +32,15 @@ _GROUP = 14
 
 def other_relations(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
     """Yield edits that replace a preposition by one that excludes it, or a verb by another with the same arguments."""
+    yield from _other_phrases(doc)
     for preposition in (t for t in doc if t.dep_ == "prep"):
         span, place = prepositional_span(preposition)
         if place is not None and not _is_fixed(span):
-            for new in other_prepositions(" ".join(t.lower_ for t in span), base_of(place)):
+            old = " ".join(t.lower_ for t in span)
+            turned = [w for row in frames()["turned_places"] if old in row["pair"] for w in row["pair"] if w != old]
+            for new in dict.fromkeys([*other_prepositions(old, base_of(place)), *turned]):
                 if _fits_there(span, new):
-                    told = "the other way" if new in ("onto", "off") else ""
+                    told = "another place" if new in turned else ""
                     yield replace(replaced(doc, span, new), old=preposition, told=told)
         if preposition.lower_ == "with":
             yield from _without(preposition)
@@ -49,6 +52,33 @@ def other_relations(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
                 edit = replaced(doc, [verb], new)
                 if new not in scene:
                     yield replace(edit, told="another action", old=None) if base in others else edit
+
+
+def _other_phrases(doc: Any) -> Iterator[CaptionEdit]:
+    """Yield edits that replace a phrase for a time, a place or a manner by one that excludes it: `at night` becomes `in
+    daylight`.
+    """
+    lowered = [t.lower_ for t in doc]
+    for pair in frames()["turned_phrases"]:
+        for old, new in (pair, pair[::-1]):
+            parts = old.split()
+            for i in (i for i in range(len(doc)) if lowered[i : i + len(parts)] == parts):
+                span, seen = doc[i : i + len(parts)], sort_here(doc[max(0, i - 1)])
+                if "ground" in parts[-1] and seen not in (*ANIMATE, *MADE):
+                    continue  # a mountain in the foreground
+                if new.split()[-1] not in lowered and _ends_there(span):
+                    yield replace(replaced(doc, span, new), told="it excludes the other", old=None)
+
+
+def _ends_there(span: Any) -> bool:
+    """Return True if a phrase is complete, or is one such as `at the edge` before `of` and something that has edges."""
+    doc, end = span.doc, span.end
+    after = doc[end] if end < len(doc) else None
+    if after is not None and after.lower_ == "of":
+        whole = dependent(after, "pobj")
+        parts = {*frames()["sides"], "bottom", "foreground", "background", "sides"}
+        return whole is not None and span[-1].lower_ in parts and is_solid(base_of(whole))
+    return after is None or after.tag_[:2] not in ("NN", "JJ")
 
 
 def _without(link: Any) -> Iterator[CaptionEdit]:
@@ -67,11 +97,14 @@ def _without(link: Any) -> Iterator[CaptionEdit]:
     part = is_above("body part", base_of(thing)) or base_of(thing) in (*frames()["parts"], *vague_nouns())
     if len(told) + len(article) + len(named) < len(before) or list(thing.rights):
         return
-    if thing.i + 1 < len(doc) and doc[thing.i + 1].tag_ in ("IN", "CC", ",", "POS", "VBG", "VBN", "TO"):
+    after = doc[thing.i + 1].tag_ if thing.i + 1 < len(doc) else "."
+    if after in ("CC", ",", "POS") or after[:2] in ("IN", "VB", "TO", "RB", "RP", "WD", "WP"):
         return  # what follows may belong to it
     if counted != bool(article) and not (counted and lacks_determiner(owner)):
         return
     sort = sort_here(thing)
+    if owner.dep_ in ("dobj", "pobj") and is_above("implement", base_of(thing)):
+        return  # peels an orange with a knife
     worn = sort == "clothing" and base_of(thing) not in frames()["taken_off"]
     if not part and not worn and (sort in ("animal", "person", "place", "handheld", "food") or is_made(thing)):
         changes = {t.i: "" for t in told} | {link.i: "without"}
@@ -88,15 +121,20 @@ def _alternatives(verb: Any) -> list[str]:
         return []
     busy = any(base_of(v) not in frames()["quiet"] for v in actions(verb.doc) if v != verb)
     around = {t.lower_ for t in verb.doc[verb.i :]}
-    if busy or not around.isdisjoint((*frames()["paths"], *frames()["moving"], "mouth", "mouths")):
+    if busy or "with" in around or not around.isdisjoint((*frames()["paths"], *frames()["moving"], "mouth", "mouths")):
         return []  # nobody washes a bicycle down a hill, or carries a hat while climbing
-    sorts = sort_here(doer), sort_here(thing)
+    sorts = _doing(doer), sort_here(thing)
     rows = (
         row
         for row, who, fit in frames()["turned"]
         if base in row and sorts[0] in who and is_listed(thing, fit, sorts[1])
     )
     return [new for row in rows for new in row if new != base]
+
+
+def _doing(noun: Any) -> str:
+    """Return the kind of thing that a noun names, where a name stands for a person."""
+    return "person" if sort_here(noun) == "name" else sort_here(noun)
 
 
 @cache
@@ -177,7 +215,7 @@ def other_actions(verb: Any) -> list[str]:
     acted = doer if thing is None else thing
     if doer is None or is_compound_head(acted):
         return []
-    kind = sort_here(acted)
+    kind = _doing(acted)
     known = frames()["intransitive" if thing is None else "transitive"].get(kind, ())
     fit = frames()["animals"].get(kind, ()) if thing is not None and sort_here(doer) != "person" else known
     if base not in (*known, *fit):
@@ -223,15 +261,19 @@ def is_vouched_relation(old: Any, change: str) -> bool:
     if old.lower_ in TURNED:
         free = old.lower_ in ("left", "right") or (figure is not None and sort_here(figure) in ANIMATE)
         return free and new == TURNED[old.lower_] and base_of(old.head) in ("be", "stand", "park", "place")
-    pair = next((p for p in frames()["turned_places"] if {*p["pair"]} == {was, new}), None)
+    pairs = [p for p in frames()["turned_places"] if {*p["pair"]} == {was, new}]
     ground = next((g for t in reversed(old.doc[old.i : old.i + 3]) for g in dependents(t, "pobj")), None)
-    if pair is None or figure is None or ground is None or base_of(old.head) in ("hide", "peek", "peer", "look"):
+    if not pairs or figure is None or ground is None or base_of(old.head) in ("hide", "peek", "peer", "look"):
         return False
     verb = base_of(old.head) if old.head.tag_[:2] == "VB" else "be"
-    if sort_here(figure) == "person" and sort_here(ground) == "furniture" and "behind" in pair["pair"]:
+    if sort_here(figure) == "person" and sort_here(ground) == "furniture" and "behind" in (was, new):
         return False  # who sits behind a table sits in front of it
-    fits = _is_listed(figure, pair["figures"]) and _is_listed(ground, pair["grounds"])
-    return fits and verb in frames()[pair["verbs"]]
+    return any(
+        _is_listed(figure, pair["figures"])
+        and _is_listed(ground, pair["grounds"])
+        and verb in frames().get(pair["verbs"], (verb,))
+        for pair in pairs
+    )
 
 
 def _is_listed(noun: Any, lists: list[str]) -> bool:
@@ -245,7 +287,7 @@ def _is_vouched_posture(verb: Any, new: str) -> bool:
     """
     doer = next(iter(doers(verb)), None)
     known = frames()["postures"]
-    if doer is None or base_of(verb) == "swim" or new not in known.get(base_of(doer), known.get(sort_here(doer), ())):
+    if doer is None or base_of(verb) == "swim" or new not in known.get(base_of(doer), known.get(_doing(doer), ())):
         return False
     places = [g for c in verb.children if c.lower_ in ("in", "into") for g in dependents(c, "pobj")]
     return not any(sort_here(g) == "furniture" or base_of(g) in (*frames()["for_one"], "direction") for g in places)

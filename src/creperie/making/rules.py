@@ -32,10 +32,11 @@ from creperie.lang import (
     read,
     reworded_parse,
     truth,
+    words,
 )
 from creperie.making.additions import added_attributes, added_objects
 from creperie.making.candidate import BatchCheck, Candidate, Check, Proposal, dice_for
-from creperie.making.checks import EditSize, LengthMatched, vocabulary_followed
+from creperie.making.checks import EditSize, LengthMatched, stem, vocabulary_followed
 from creperie.making.contrasts import swapped_attributes
 from creperie.making.corpus import WordCounts, corpus_of
 from creperie.making.edits import CaptionEdit, other_attributes, other_objects, replaced
@@ -65,7 +66,7 @@ WANTED: Mapping[str, tuple[str, ...]] = {
     "relation": (CONTRADICTED, UNKNOWN),
 }
 #: Maximum number of edits of a kind that are judged, and of candidates of a kind to choose from.
-MOST_JUDGED, MOST_KEPT = 24, 6
+MOST_JUDGED, MOST_KEPT = 24, 8
 
 
 def rule_maker(name: str, options: MakerOptions, captions: Captions) -> ParsedMaker:
@@ -112,7 +113,7 @@ RULES: Mapping[str, tuple[tuple[str, ...], tuple[Check | BatchCheck, ...]]] = {
 
 @dataclass(frozen=True)
 class RuleProposer:
-    """A proposer of foils by rules. For each kind it proposes up to six foils (or `options.foils`, if that is more),
+    """A proposer of foils by rules. For each kind it proposes up to eight foils (or `options.foils`, if that is more),
     or says why there are none. Foils whose words often occur together in the corpus come first and, among equals,
     those about as likely as the caption.
     """
@@ -258,7 +259,9 @@ def _truth(source: SourceCaption, doc: Any, own: Reading, kind: str, edit: Capti
     """
     known = reworded_parse(doc, {edit.place: edit.word}) if edit.word else None
     fresh = truth(source.text, edit.text, source.others, own, known)
-    if edit.told and fresh.word not in (ENTAILED, CONTRADICTED):
+    others = {stem(w) for text in source.others for w in words(text)}
+    mentioned = any(stem(w) in others for w in words(edit.change.partition(" → ")[2]))
+    if edit.told and not mentioned and fresh.word not in (ENTAILED, CONTRADICTED):
         return Truth(UNKNOWN if edit.pair else CONTRADICTED, f"{edit.told}: {edit.change}")
     if edit.pair is None or kind not in EXCHANGED or fresh.word in (ENTAILED, CONTRADICTED):
         return fresh

@@ -24,7 +24,7 @@ def distasteful(caption: str, foil: str, change: str) -> str:
     ''
     """
     changed = [lemma(w, "NNS") for w in words(change)]
-    before, after = (f" {' '.join(words(text))} " for text in (caption, foil))
+    before, after = (f" {' '.join([*words(t), *(lemma(w, 'NNS') for w in words(t))])} " for t in (caption, foil))
     people = [w for w in changed if kind_of(w) == "person"]
     ages = len({age_of(w) for w in people}) > 1
     sexes = ages or len({gender_of(w) for w in people}) > 1

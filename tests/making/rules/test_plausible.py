@@ -274,7 +274,12 @@ def test_what_rules_do_not_vouch_for_needs_a_corpus_or_is_called_unsure(previewe
     [
         (
             "A farmer inspects a tractor.",
-            {"Two farmers inspect a tractor.", "Four farmers inspect a tractor.", "A farmer inspects two tractors."},
+            {
+                "Two farmers inspect a tractor.",
+                "Four farmers inspect a tractor.",
+                "Farmers inspect a tractor.",
+                "A farmer inspects two tractors.",
+            },
         ),
         ("Firefighters climb a ladder.", {"A lone firefighter climbs a ladder."}),
         ("Silk tie in a box.", {"Two silk ties in a box.", "Four silk ties in a box."}),
@@ -290,7 +295,11 @@ def test_what_rules_do_not_vouch_for_needs_a_corpus_or_is_called_unsure(previewe
         ("Two guards flank a door.", set()),  # nor do four
         (
             "A dog is running along a beach.",
-            {"Two dogs are running along a beach.", "Four dogs are running along a beach."},
+            {
+                "Two dogs are running along a beach.",
+                "Four dogs are running along a beach.",
+                "Dogs are running along a beach.",
+            },
         ),
     ],
 )
