@@ -68,7 +68,7 @@ class RenderOptions:
 
     def file_of(self, code: str, size: int) -> Path:
         """Return where the picture of the room with this code is cached."""
-        return cache_home() / "rooms-12" / f"{size}-{self.samples}" / f"{code}.png"
+        return cache_home() / "rooms-13" / f"{size}-{self.samples}" / f"{code}.png"
 
     def photograph_all(self, rooms: Sequence[Room], size: int, progress: Progress = silent) -> None:
         """Render the rooms into the cache, in `workers` processes."""
@@ -166,7 +166,7 @@ def render_room(
         facing = np.abs(guide[..., 3:6] @ (turned("z", turn) @ (aim - eye))) / np.linalg.norm(aim - eye)
         glass = (np.abs(guide[..., 6] - clear[..., 6]) > 0.003 * clear[..., 6])[..., None]
         own = np.clip(guide[..., :3], 1e-3, 1)
-        dyed = 0.85 * (own / own.max(2, keepdims=True)) ** 0.7
+        dyed = 0.62 * (own / own.max(2, keepdims=True)) ** 0.7
         through = np.where(own.max(2, keepdims=True) > 0.016, dyed, _TINT) ** (1 / np.clip(facing, 0.09, 1))[..., None]
         bent = np.round(0.09 * size * (1 - facing[..., None]) ** 2 * guide[..., [5, 3]] * (1, -1)).astype(int)
         y, x = (np.clip(np.mgrid[:size, :size][k] + bent[..., k], 0, size - 1) for k in (0, 1))
@@ -194,7 +194,7 @@ def _light_in(
     for k, (look, patches_of) in enumerate(lamps.items()):
         made[f"light{k}"] = _glowing_mesh(mi, look, patches_of)
     scene, seed = mi.load_dict(made), zlib.crc32(room.code.encode()) >> 1
-    light = mi.render(scene, integrator=mi.load_dict({"type": "path", "max_depth": 4, "rr_depth": 2}), seed=seed)
+    light = mi.render(scene, integrator=mi.load_dict({"type": "path", "max_depth": 3, "rr_depth": 2}), seed=seed)
     # not in one integrator with the path, which would then run twice
     aovs = mi.load_dict({"type": "aov", "aovs": "al:albedo,nn:sh_normal,dd:depth"})
     guide = np.array(mi.render(scene, integrator=aovs, seed=seed))[..., -7:]
