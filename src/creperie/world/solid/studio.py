@@ -241,7 +241,8 @@ def _parts(room: Room) -> list[tuple[Patches, Surface]]:
                 foot = build("turn", (0, 0, 0, 0, 0.1, 3.2, 0.1, 3.2, 0.6, 0, 0.6))
                 parts.append((foot.moved(*pose_of(thing)), Surface((54, 62, 57), 0.2)))
             if (thing.kind, paint, look.pattern) == ("bottle", "main", "") and thing.colour in _BOTTLES:
-                look = replace(look, rgb=tuple(round(0.5 * v) for v in look.rgb), roughness=0.02, glass=True)
+                red, green, blue = (v // 2 for v in look.rgb)
+                look = replace(look, rgb=(red, green, blue), roughness=0.02, glass=True)
             if paint == "cream":
                 own = joined([own, fuzz(own, 5000, 0.25)])
             if (
