@@ -60,7 +60,7 @@ def verb_base(verb: Any) -> str:
 
 
 def are_except(noun: Any) -> bool:
-    """Return whether what follows a noun after `but` is what the noun leaves out: `everyone but the man`."""
+    """Return whether a word such as `everyone` is followed by an exception, as in `everyone but the man`."""
     return noun.i + 1 < len(noun.doc) and noun.lower_ in _EVERYBODY and noun.nbor(1).lower_ in ("but", "except")
 
 

@@ -119,8 +119,8 @@ class ReadingComparison:
         return None
 
     def _exchanges(self) -> bool:
-        """Return whether the two captions differ only in which thing has which name. Of the aligned things, those whose
-        names exclude each other are compared: both captions must use the same names for them.
+        """Return whether the two captions differ only in which thing has which name. They do if the aligned things
+        whose names exclude each other have, taken together, the same names in both captions.
         """
         pairs = [(self.own.entities[o].head, self.other.entities[t].head) for t, o in self.aligned.items()]
         apart = [pair for pair in pairs if noun_likeness(*pair) == "apart"]
@@ -284,8 +284,8 @@ class ReadingComparison:
         return any(f.name == own.name for f in self.other.facts) or any(f.name == new.name for f in self.own.facts)
 
     def _is_spare(self, fact: Stated) -> bool:
-        """Return whether `fact`, a fact of the second caption, shares no participant with any unmatched fact of the
-        first caption.
+        """Return whether none of the things in `fact`, a fact of the second caption, takes part in an unmatched fact of
+        the first caption.
         """
         things = {self.aligned[i] for _, i in fact.roles if i in self.aligned}
         rivals = [
@@ -379,7 +379,9 @@ class ReadingComparison:
         return any(self._crosses(own, new, *pair) for pair in pairs)
 
     def _goes_back(self, own: Stated, new: Stated) -> bool:
-        """Return whether a way ends where it began in the first caption, which also says where it ended."""
+        """Return whether somebody comes from a place in the first caption and goes to this place in the second. The
+        first caption must also say where they go.
+        """
         return goes_back(own.name, new.name) and any(f.name == new.name for f in self.own.facts)
 
     def _holds_turned(self, own: Stated) -> bool:

@@ -64,9 +64,9 @@ def parse(texts: Iterable[str], parser: str = "", *, without: Sequence[str] = ()
 
 
 def mended(doc: Any, parser: str = "") -> Any:
-    """Return the document with frequent errors of small parsers corrected: verbs tagged as nouns, recipients that
-    were not recognised, sides between commas (`Keita, left, consoles Weil`), and charges (`of lying`) attached to who
-    is charged.
+    """Return the document with frequent errors of small parsers corrected. These are verbs tagged as nouns, recipients
+    that were not recognised, words such as `left` between commas (`Keita, left, consoles Weil`), and phrases such as
+    `of lying` that were attached to the accused person instead of the verb.
     """
     known: dict[Any, Any] = doc.user_data
     if _MENDED not in known:

@@ -27,8 +27,8 @@ def word_key(text: str) -> tuple[str, ...]:
 
 
 def not_identical(source: SourceCaption, candidate: Candidate) -> str | None:
-    """Return why a candidate is rejected if it is empty, or if its words are those of its source (case, punctuation and
-    blanks may differ); otherwise None.
+    """Reject a candidate that is empty or has the same words as its source. Case, punctuation and blanks may differ.
+    Return the reason; None if the candidate is accepted.
 
     >>> not_identical(SourceCaption("1", "a dog"), Candidate("1", "A dog.", "negative", "swap", "m", ""))
     'identical to the source'
@@ -39,15 +39,17 @@ def not_identical(source: SourceCaption, candidate: Candidate) -> str | None:
 
 
 def not_another_caption(source: SourceCaption, candidate: Candidate) -> str | None:
-    """Return why a foil is rejected if it equals a known true caption of the same image; otherwise None."""
+    """Reject a foil that equals a known true caption of the same image. Return the reason; None if the foil is
+    accepted.
+    """
     if candidate.role == "negative" and word_key(candidate.text) in {word_key(o) for o in source.others}:
         return "a known true caption of the image"
     return None
 
 
 def vocabulary_followed(source: SourceCaption, candidate: Candidate) -> str | None:
-    """Return why a swap is rejected if it does not consist of the words of its source; otherwise None. Articles, case,
-    inflection and agreement may differ.
+    """Reject a swap that does not consist of the words of its source. Articles, case, inflection and agreement may
+    differ. Return the reason; None if the swap is accepted.
 
     >>> from dataclasses import replace
     >>> source = SourceCaption("1", "Two men are holding awards next to a woman who sees him.")
@@ -70,15 +72,17 @@ def _stems(text: str) -> Counter[str]:
 
 @cache
 def stem(word: str) -> str:
-    """Return the lemma of a word with unknown part of speech: the shorter one of those as a noun and as a verb that
-    differ from the word.
+    """Return the lemma of a word with unknown part of speech: its lemma as a noun or as a verb, whichever differs from
+    the word. If both differ, return the shorter one.
     """
     forms = [form for form in (lemma(word, "NNS"), lemma(word, "VBZ")) if form != word]
     return min(forms, key=len, default=word)
 
 
 def vocabulary_extended(source: SourceCaption, candidate: Candidate) -> str | None:
-    """Return why an addition is rejected if it drops a word of its source or adds no word; otherwise None."""
+    """Reject an addition that drops a word of its source, or adds no word. Return the reason; None if the addition is
+    accepted.
+    """
     missing = _bag(source.text) - _bag(candidate.text)
     more = _bag(candidate.text) - _bag(source.text)
     return None if more and not missing else "not an addition to the source"

@@ -1,18 +1,20 @@
 """The choice among the proposed foils of all captions, such that no edit and no word occurs too often.
 
 For every caption and kind, a maker proposes several foils. In a first round every caption takes the foil with the
-lowest cost; in further rounds it may change to another. The cost is low if the edit is rarely taken, if each word of
-the edit is added about as often as removed, if the corpus supports the foil, and if the foil helps to keep a balance:
-foils should not, on the whole, be longer than their captions, less likely, or of rarer words. So edits are taken about
-equally often, and few foils must be left out because their edit is too frequent.
+lowest cost; in further rounds it may change to another. A foil costs little if its edit is rarely taken, if the words
+of the edit are added about as often as removed, and if the corpus supports the foil. It also costs little if it keeps a
+balance: on the whole, foils should not be longer than their captions, less likely, or of rarer words. Edits are
+therefore taken about equally often, and few foils must be left out because their edit is too frequent.
 
-The 20 most frequent edits together make at most 70 foils of a kind or, if that is more, 35 % of them. A single edit
-makes at most 20 or, if that is more, 2 % of them; of fewer than 100 foils, it makes at most three or, if that is more,
-20 %. (Swaps add and remove no words, so the last limit does not hold for them.) So no limit sets in at once, and more
-captions give more foils. If a kind has more than 100 foils, at most 55 % of them are less likely than their captions.
-Longer and shorter foils differ in number by at most 10 or, if that is more, 10 % of the foils. In foils of counts, each
-word is added as often as removed, but for four foils or 0.4 %, and each counted thing (`two dogs`), but for two or
-0.2 %: whoever sees only the texts cannot tell from their numbers which is the foil.
+The foils of a kind must keep these limits. Each limit is a number of foils or a share of them, whichever is more:
+
+- the 20 most frequent edits together make at most 70 foils, or 35 %;
+- a single edit makes at most 20 foils, or 2 %; of fewer than 100 foils, it makes at most 3, or 20 % (except in swaps,
+  which add and remove no words);
+- of more than 100 foils, at most 55 % are less likely than their captions;
+- the numbers of longer and of shorter foils differ by at most 10, or 10 %;
+- in foils of counts, the numbers of times that a word is added and removed differ by at most 4, or 0.4 %; for a counted
+  thing (`two dogs`), by at most 2, or 0.2 %. Number words therefore do not show which of two texts is the foil.
 """
 
 from __future__ import annotations
@@ -126,8 +128,8 @@ def _chosen(rows: Iterable[Sequence[Option]], kind: str, options: MakerOptions) 
 
 
 class _Choice:
-    """The foils chosen for one kind. Counts of the chosen foils say what a further foil would cost, and which edits are
-    too frequent.
+    """The foils chosen for one kind, with counts of their edits and words. These counts determine the cost of a further
+    foil, and which edits are too frequent.
     """
 
     def __init__(self, kind: str, options: MakerOptions, rows: Sequence[Sequence[Option]]) -> None:
@@ -216,8 +218,8 @@ class _Choice:
         return self.options.matched and more > max(ANY_MORE, MORE_OF_A_LENGTH * (self.total + 1))
 
     def _is_one_sided(self, option: Option, one: int) -> bool:
-        """Return True if a foil of a count, chosen `one` more times, would let one of its words be added too much more
-        often than removed, or the reverse. So foils say *three* for *two* about as often as *two* for *three*.
+        """Return True if a foil of a count would let one of its words be added much more often than removed, or the
+        reverse. `one` is 1 if the foil is not yet among the chosen ones, else 0.
         """
         if not self.options.matched or not self.kind.startswith("replace-count"):
             return False
@@ -237,7 +239,8 @@ class _Choice:
         """Return True if the most frequent edits have no more than their allowed share of `total` foils. `counts` says
         how often each edit is taken, in descending order, and `most` is the highest of these counts.
 
-        Of few swaps, and of few foils if the option `matched` is off, a single edit may make more than of others.
+        For swaps, and if the option `matched` is off, the limit for a single edit is not lowered when there are few
+        foils.
         """
         share = min(MOST, max(3, MOST_OF_FEW * total)) if self.options.matched and self.kind[:4] != "swap" else MOST
         top = max(MOST_OF_TOP, OF_TOP * total)

@@ -1,8 +1,9 @@
 """Classes of things that people use, keep or meet in the same way, such as drinks or seats: one may replace another.
 
-A class has members, which replace each other. It also covers all nouns below some nouns of WordNet; these can be
-replaced by the members. A replacement is plausible where the caption says nothing that holds only of the old thing:
-the class lists the verbs and prepositions that fit all its members, and no other word may be defined by the old noun.
+A class has members, which may replace each other. It also covers the hyponyms of some nouns in WordNet; a member may
+replace these, too. A replacement is plausible if everything that the caption says of the thing could also be said of
+the new one. For this, the class lists the verbs and prepositions that fit all its members. In addition, WordNet must
+not define the old noun by another word of the caption, or the reverse.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _ALIVE = frozenset(("person", "animal"))
 
 @dataclass(frozen=True)
 class ThingClass:
-    """A class of things; see the module's text."""
+    """A class of things that may replace each other (see the module's text)."""
 
     members: tuple[str, ...]
     above: frozenset[str]  #: nouns of WordNet; what is below one of them is in the class
@@ -40,7 +41,7 @@ class ThingClass:
 
 @cache
 def classes() -> tuple[ThingClass, ...]:
-    """Return the classes of classes.json, with the named lists of links written out."""
+    """Return the classes of classes.json, with named lists of verbs and prepositions replaced by their words."""
     table = read_data("classes")
     return tuple(
         ThingClass(
@@ -55,8 +56,9 @@ def classes() -> tuple[ThingClass, ...]:
 
 @cache
 def _above(noun: str) -> frozenset[str]:
-    """Return the words of a noun's first sense in WordNet, if it is something to see, and of all senses above it. A
-    noun that may name a thing as well as something alive or food, such as `coaster` or `grinder`, has none.
+    """Return the words of a noun's first sense in WordNet and of all its hypernyms, if this sense is something to see.
+    The set is empty if the first sense is a living thing or food but the noun also names a thing, like `coaster` or
+    `grinder`.
     """
     net = open_wordnet()
     senses = common_senses(noun)[:3]
@@ -67,8 +69,8 @@ def _above(noun: str) -> frozenset[str]:
 
 @cache
 def classes_of(noun: str) -> tuple[ThingClass, ...]:
-    """Return the classes of a noun: those that list it or, if none does, those of what is above it in WordNet.
-    A noun that is above a member itself, such as `building`, has none.
+    """Return the classes that list a noun as a member or, if none does, those that cover its hypernyms in WordNet. A
+    noun that is a hypernym of a member, such as `building`, belongs to no class.
     """
     listed = tuple(c for c in classes() if noun in c.members)
     if " " in noun and not is_name(noun):
@@ -80,7 +82,7 @@ def classes_of(noun: str) -> tuple[ThingClass, ...]:
 
 @cache
 def class_mates(noun: str) -> tuple[str, ...]:
-    """Return the nouns that may replace a noun of the same class; what may name the same thing is left out.
+    """Return the nouns of the same class that may replace a noun, without those that may name the same thing.
 
     >>> class_mates("violin")[:2], "sofa" in class_mates("couch")
     (('guitar', 'trumpet'), False)
@@ -90,8 +92,8 @@ def class_mates(noun: str) -> tuple[str, ...]:
 
 
 def is_class_mate(old: Any, new: str) -> bool:
-    """Return True if the noun `new` can replace the token `old`, because nothing that the caption says holds only of
-    the old thing.
+    """Return True if the noun `new` can replace the token `old`: both are of one class, and everything that the caption
+    says of the old thing could also be said of the new one.
     """
     base, links = named(old), links_of(old)
     if not links.isdisjoint(read_data("frames")["unseen_acts"]):
@@ -105,8 +107,8 @@ def is_class_mate(old: Any, new: str) -> bool:
 
 
 def _is_free(word: Any, new: str, own: ThingClass) -> bool:
-    """Return True if what a word says of a thing could be said of the thing `new` of the same class as well, as colours
-    and sizes can.
+    """Return True if a word that describes a thing, such as a colour or a size, could also describe the thing `new` of
+    the same class.
     """
     if word.dep_ in ("acl", "relcl"):
         return own.fits({base_of(word)})
@@ -116,7 +118,9 @@ def _is_free(word: Any, new: str, own: ThingClass) -> bool:
 
 
 def _is_peculiar(modifier: Any, new: str) -> bool:
-    """Return True if a modifier of a thing may not fit the thing `new`, as in `an armoured truck`."""
+    """Return True if a modifier may not fit the thing `new`. For example, `armoured` in `an armoured truck` does not
+    fit most vehicles.
+    """
     look = look_of(modifier)
     if look in ("material", "fabric", "shape"):
         return new not in read_data("frames")["stuffs"].get(modifier.lower_, "").split("|")
@@ -124,8 +128,9 @@ def _is_peculiar(modifier: Any, new: str) -> bool:
 
 
 def links_of(noun: Any) -> set[str]:
-    """Return the words that link a noun to the rest of its caption: its verb, or its preposition and what that depends
-    on. A noun that is joined to another has the links of that noun; one that nothing links has the link `shown`.
+    """Return the words that link a noun to the rest of its caption: the verb, or the preposition and, in some cases,
+    the word on which it depends. A noun that is joined to another by `and` has the links of that noun. A noun without
+    any has the link `shown`.
     """
     first = noun
     while first.dep_ == "conj" and first.head.tag_[:2] == "NN":

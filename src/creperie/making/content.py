@@ -73,7 +73,7 @@ class ContentMaker(Maker):
         return foils
 
     def items(self, source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
-        """Return the item if the positive and both foils were accepted, else an empty list."""
+        """Return the item if the content-only caption and both foils were accepted, else an empty list."""
         return without_source(source, accepted) if len(accepted) == FOILS + 1 else []
 
 

@@ -1,8 +1,9 @@
 """Swaps of the attributes of two things: looks, size, side or nationality.
 
-Neighbouring words that describe a thing in one respect change places together: `dark green velvet`, `long, thin`. Two
-such attributes can change places if both are looks (colour, material, pattern) or if they are opposites, and if they
-describe things that a reader can tell apart: by name, by number, or by what the caption says about only one of them.
+Neighbouring words that describe the same aspect of a thing, such as `dark green velvet` or `long, thin`, form one
+attribute and change places together. Two attributes can change places if both are looks (colour, material, pattern), or
+if they are opposites. A reader must also be able to tell the two things apart without them: by name, by number, or by
+what the caption says about only one of them.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ _LOOKS = frozenset(
 
 @dataclass(frozen=True)
 class Attribute:
-    """Neighbouring words that describe a thing in one respect, from `start` to `end` (exclusive)."""
+    """Neighbouring words that describe the same aspect of a thing, from `start` to `end` (exclusive)."""
 
     doc: Any
     start: int
@@ -71,7 +72,9 @@ class Attribute:
 
     @property
     def worn(self) -> bool:
-        """True for a look after a preposition, which clothes or covers may have: `a woman in red`."""
+        """True for an attribute after `in` or after a form of `wear`, such as `red` in `a woman in red`. It then
+        describes clothes or a cover.
+        """
         before = self.doc[max(0, self.start - 1)]
         return self.noun.i < self.start and (before.lower_ == "in" or base_of(before) == "wear")
 
@@ -114,7 +117,7 @@ def swapped_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
 
 
 def _same_dimension(left: Attribute, right: Attribute) -> tuple[Attribute, Attribute]:
-    """Return only the colours of two looks if each has one, else both attributes as they are."""
+    """Return only the colours of two attributes. If either has no single colour, return both attributes unchanged."""
     colours = left.colour(), right.colour()
     return (colours[0], colours[1]) if colours[0] and colours[1] else (left, right)
 
@@ -137,8 +140,8 @@ def _attributes(doc: Any) -> list[Attribute]:
 
 
 def _family(token: Any, known: set[int]) -> str:
-    """Return the respect in which a word may describe a thing; empty if it describes none. `known` are the indices of
-    descriptive adjectives.
+    """Return the aspect that a word may describe, such as the surface or the size; empty if it describes none. `known`
+    are the indices of descriptive adjectives.
     """
     after = token.nbor(1) if token.i + 1 < len(token.doc) else token
     if _is_side(token):
@@ -161,7 +164,9 @@ def _family(token: Any, known: set[int]) -> str:
 
 
 def _span(token: Any, family: str, known: set[int]) -> tuple[int, int]:
-    """Return the span [start, end) of the words of one respect that begin with `token`, and their shade."""
+    """Return the span [start, end) of an attribute that begins with `token`: neighbouring words that describe the same
+    aspect, with words for a shade.
+    """
     doc, start, end = token.doc, token.i, token.i + 1
     if family not in ("surface", "size"):
         return start, end
@@ -228,8 +233,8 @@ def _names_colour(word: str) -> bool:
 
 
 def _described(doc: Any, start: int, end: int) -> Any | None:
-    """Return what the words from `start` to `end` describe: the noun after them, the subject of `is`, the noun before
-    `in`, the participle in `lined with felt`; None if there is no such word.
+    """Return the word that the words from `start` to `end` describe: the noun after them, the subject of `is`, the noun
+    before `in`, or the participle in `lined with felt`. Return None if there is none.
     """
     last, before = doc[end - 1], start - 1
     while before > 0 and doc[before].tag_ in ("JJ", "VBN") and doc[before].head.i in range(start, end):
@@ -259,8 +264,8 @@ def _described(doc: Any, start: int, end: int) -> Any | None:
 
 
 def _noun_after(doc: Any, end: int) -> Any | None:
-    """Return the last of the nouns that follow the modifier which ends at `end`, found without the parse; None if no
-    noun follows.
+    """Return the last noun of the row of nouns directly after a modifier that ends at `end`. The parse is not used.
+    Return None if no noun follows.
     """
     noun = None
     for t in doc[end:]:
@@ -286,8 +291,8 @@ def _noun_after(doc: Any, end: int) -> Any | None:
 
 
 def are_opposed(left: Attribute, right: Attribute) -> bool:
-    """Return True if two attributes describe things in the same respect, but differently: two looks, two nationalities,
-    `tall` and `low`, `upper` and `lower`.
+    """Return True if two attributes describe the same aspect, but differently. Examples are two looks, two
+    nationalities, `tall` and `low`, and `upper` and `lower`.
     """
     if left.family != right.family or left.words.text.lower() == right.words.text.lower():
         return False
@@ -348,8 +353,8 @@ def _is_soft(attribute: Attribute) -> bool:
 
 
 def _may_look(attribute: Attribute, at: Attribute, corpus: WordCounts) -> bool:
-    """Return True if the thing that `at` describes could have another attribute instead. Man-made things and clothes
-    can have any colour, material and pattern; for people and animals, `may_be` decides.
+    """Return True if the thing that `at` describes could have `attribute` instead. Man-made things and clothes can have
+    any colour, material and pattern. For people and animals, `may_be` decides.
     """
     noun, words = at.noun, [t for t in attribute.words if t.is_alpha and t.lower_ not in ("and", *frames()["shades"])]
     base, looks = base_of(noun), {look_of(t) for t in attribute.words}
@@ -391,6 +396,8 @@ def _may_look(attribute: Attribute, at: Attribute, corpus: WordCounts) -> bool:
 
 
 def _may_be_coloured(base: str, senses: tuple[int, ...]) -> bool:
-    """Return True if a thing that is not made can be of several colours: flowers, letters, icing, not fruit or land."""
+    """Return True if a thing that is not man-made can have various colours. Flowers, letters and icing can; fruit and
+    land cannot.
+    """
     sweet = any(is_above(word, base) for word in ("flower", "herb", "topping", "cake", "confectionery"))
     return sweet or senses[:1] in ((10,), (25,), (27,))

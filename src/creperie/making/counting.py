@@ -62,7 +62,9 @@ def swapped_counts(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
 
 
 def is_part(left: Any, right: Any) -> bool:
-    """Return True if one of two nouns may count some of what the other counts: `two children, a boy and a girl`."""
+    """Return True if the people or things that one noun names may be among those that the other names, as in `two
+    children, a boy and a girl`.
+    """
     one, other = base_of(left), base_of(right)
     return one != other and any(
         b in facts()["kinds"].get(a, ()) or is_above(a, b) for a, b in ((one, other), (other, one))

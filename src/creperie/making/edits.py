@@ -118,8 +118,8 @@ def other_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
 
 
 def _fitting(noun: Any, base: str, others: Iterable[str], bases: list[str]) -> Iterator[str]:
-    """Yield those of the `others` that can replace a noun with this dictionary form (`base`), given its article and the
-    other nouns of its caption. `bases` are the dictionary forms of all words.
+    """Yield those of the nouns `others` that can replace `noun`, given its article and the other nouns of its caption.
+    `base` is the dictionary form of `noun`, and `bases` are those of all words in the caption.
     """
     doc = noun.doc
     things_said = {base for t, base in zip(doc, bases) if t.tag_ in ("NN", "NNS")}
@@ -155,8 +155,8 @@ def _is_plain_name(span: Sequence[Any]) -> bool:
 
 @cache
 def rivals(noun: str) -> tuple[str, ...]:
-    """Return the nouns that can replace a noun: those that the word lists name as its replacements, and nouns of the
-    same kind that have this noun among their replacements.
+    """Return the nouns that can replace a noun: its replacements in the word lists, and nouns of the same kind whose
+    own replacements include it.
     """
     kind = kind_of(noun)
     back = [w for w in (nouns_of(kind) if kind else ()) if noun in listed_for(w)]

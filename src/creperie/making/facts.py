@@ -297,9 +297,9 @@ def _coloured(names: Names, things: tuple[AnnotatedThing, AnnotatedThing]) -> It
 
 
 def _outnumbered(groups: Mapping[str, Group], smallest: float) -> Iterator[SceneFact]:
-    """Yield a fact for each pair of names if there are far more things with one name than with the other. If n things
-    have the other name, there must be more than `2n + 1` things with this name that are large enough. The fact then
-    stays true even if annotators overlooked a thing.
+    """Yield a fact for each pair of names if there are far more things with one name than with the other: if n things
+    have the other name, more than `2n + 1` large enough things must have this one. The fact then stays true even if
+    annotators overlooked a thing.
     """
     for names in combinations(groups, 2):
         for first, (one, other) in enumerate((names, names[::-1])):

@@ -1,14 +1,14 @@
 """Makers by grammar: one event in two constructions, and both again with the arguments exchanged.
 
-grammar:passive       A player hits a ball.               A ball is hit by a player.
-grammar:dative        A woman gives the girl a book.      A woman gives a book to the girl.
-grammar:with-against  A boy hits the fence with a stick.  A boy hits a stick against the fence.
+    grammar:passive       A player hits a ball.               A ball is hit by a player.
+    grammar:dative        A woman gives the girl a book.      A woman gives a book to the girl.
+    grammar:with-against  A boy hits the fence with a stick.  A boy hits a stick against the fence.
 
 Each source gives an item of two captions and two foils, and a second item in which the arguments are reduced to their
-heads. Foils exchange the roles only where this is plausible: both nouns are animate and the verb is reversible, or a
-language model (the option `lm`, unless it names the default trigram model) finds the exchange about as likely as the
-caption. Otherwise the second construction is a second positive without a foil. With `as_published`, all roles are
-exchanged.
+heads. Foils exchange the roles only if this is plausible: both nouns are animate and the verb is reversible, or a
+language model finds the exchange about as likely as the caption. The option `lm` names that model; the default trigram
+model is not used for this. If no exchange is plausible, the second construction is a second positive without a foil.
+With `as_published`, all roles are exchanged.
 """
 
 from __future__ import annotations

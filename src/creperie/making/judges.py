@@ -46,8 +46,8 @@ class JudgedByModel:
 
 
 def is_open(candidate: Candidate) -> bool:
-    """Return True for a foil that rules leave open: no rule has decided that it is false, or no rule has decided that
-    it is plausible.
+    """Return True for a foil if the rules have not decided whether it is false, or have not decided whether it is
+    plausible.
     """
     unsure = candidate.tags.get("evidence", OPEN) == OPEN or candidate.tags.get("plausible") == "unsure"
     return candidate.role == "negative" and unsure

@@ -208,8 +208,8 @@ def replace_by_something(doc: Any, rng: Random, as_published: bool) -> Negated |
 
 
 def _may_be_something(noun: Any) -> bool:
-    """Return whether `something` can replace a noun: it names a visible thing, occurs once, and is not a person, a
-    place, clothing that is worn, a body part, or a phrase such as `a collection of`.
+    """Return whether `something` can replace a noun. The noun must name a visible thing and occur only once. It must
+    not name a person, a place, clothing that is worn or a body part, nor begin a phrase such as `a collection of`.
     """
     base = lemma(noun.text, noun.tag_)
     kind, named = kind_of(base), Counter(lemma(t.text, t.tag_) for t in noun.doc if t.tag_[:2] == "NN")

@@ -62,8 +62,9 @@ def _is_vouched_thing(old: Any, new: str) -> bool:
 
 
 def _is_told_by_place(old: Any, base: str, new: str) -> bool:
-    """Return True if the rest of a caption tells which of two things of a class it is: snow on a ski slope, a kitchen
-    with a stove, a land animal in a lake, a field where people play, a seat of several people.
+    """Return True if the rest of a caption tells which of two things it must be, `base` or `new`. This is so for snow
+    in winter sports, a kitchen with its furniture, an animal in or beside water, a field where people play, and a seat
+    of several people.
     """
     about = {base_of(t) for t in old.doc if t != old}
     many = [t for t in old.doc if t.tag_[:2] == "NN" and sort_of(t) in ANIMATE]
@@ -172,8 +173,8 @@ def _listed_words(name: str) -> list[str]:
 
 
 def other_states(state: str, noun: Any) -> list[str]:
-    """Return the states that exclude `state` and in which the thing that a noun names can be as well: *closed* for an
-    *open* door.
+    """Return states that exclude `state` and in which the thing that a noun names could also be, such as *closed* for
+    an *open* door.
     """
     filled = any(c.lower_ in ("of", "with") for c in noun.rights) and state in frames()["filled"]
     pairs = (p for p, fit in frames()["states"] if not filled and state in p and is_listed(noun, fit))
@@ -220,16 +221,16 @@ def size_of(noun: Any) -> int:
 
 
 def are_of_one_size(left: Any, right: Any) -> bool:
-    """Return True if two things are about as large as each other, so that each could be at the other's place; food and
-    clothes only take each other's.
+    """Return True if two things are about equally large, so that each could be at the other's place. Food changes
+    places only with food, and clothes only with clothes.
     """
     sorts = [sort_of(t) if sort_of(t) in ("food", "clothing") else "" for t in (left, right)]
     return sorts[0] == sorts[1] and size_of(left) == size_of(right) > 0
 
 
 def may_do_both(left: Any, right: Any, sorts: tuple[str, str], verbs: list[str]) -> bool:
-    """Return True if each of two people or animals (`left`, `right`) could do to the other what the verbs say, unless
-    one of them is helpless. `sorts` holds the kinds of the two nouns.
+    """Return True if each of two people or animals (`left`, `right`) could do to the other what the verbs say. Nobody
+    who is helpless could. `sorts` holds the kinds of the two nouns.
     """
     both, plain = (left, right), all(len(list(t.lefts)) < 2 for t in (left, right)) and left.tag_ == right.tag_
     if any(map(_is_helpless, both)) or (plain and any(base_of(t) in frames()["of_each_other"] for t in both)):
@@ -244,8 +245,9 @@ def _is_helpless(noun: Any) -> bool:
 
 
 def may_be_done(verbs: list[str], sorts: tuple[str, str], nouns: list[str]) -> bool:
-    """Return True if each of two people or animals, named by `nouns`, could do what the verbs say: people anything but
-    what takes an office or, between an adult and a child, an adult; animals what is listed.
+    """Return True if each of two people or animals, named by `nouns`, could do to the other what the verbs say. Two
+    people could do anything that does not take an office. An adult and a child could do anything that does not take an
+    adult, either. Animals could only do what frames.json lists for them.
     """
     acts = {verb.removeprefix("to ").split()[0] for verb in verbs}
     if "animal" in sorts:

@@ -211,8 +211,8 @@ def _below(net: WordNet, synset: Synset, part: str, depth: int = 1) -> Iterable[
 
 
 def _near(word: str, candidates: Iterable[str]) -> tuple[str, ...]:
-    """Return those candidates that are single words, in lower case and not too rare, the ones nearest to the word in
-    frequency first.
+    """Return those candidates that are single words, in lower case and not too rare. Those nearest to the word in
+    frequency come first.
     """
     frequency = zipf(word)
     usable = {w for w in candidates if w.isalpha() and w.islower() and zipf(w) >= RAREST and w != word}

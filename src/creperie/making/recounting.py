@@ -74,7 +74,7 @@ def other_counts(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
 
 
 def _loosely(count: int, noun: Any) -> tuple[str, ...]:
-    """Return the words that count things loosely, and say another number than `count`."""
+    """Return inexact words for a number of things, such as `several`, that are wrong for the number `count`."""
     if count > 2:
         return ("a couple of",)
     return ("several", "many", "a group of") if sort_of(noun) in ("person", "animal") else ("several", "many")

@@ -55,8 +55,8 @@ def other_relations(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
 
 
 def _other_phrases(doc: Any) -> Iterator[CaptionEdit]:
-    """Yield edits that replace a phrase for a time, a place or a manner by one that excludes it: `at night` becomes `in
-    daylight`.
+    """Yield edits that replace a phrase for a time, a place or a manner by one that excludes it. For example, `at
+    night` becomes `in daylight`.
     """
     lowered = [t.lower_ for t in doc]
     for pair in frames()["turned_phrases"]:
@@ -71,7 +71,9 @@ def _other_phrases(doc: Any) -> Iterator[CaptionEdit]:
 
 
 def _ends_there(span: Any) -> bool:
-    """Return True if a phrase is complete, or is one such as `at the edge` before `of` and something that has edges."""
+    """Return True if no further word belongs to a phrase. It may be followed by `of` if it names a part of a solid
+    thing, as in `at the edge of a table`.
+    """
     doc, end = span.doc, span.end
     after = doc[end] if end < len(doc) else None
     if after is not None and after.lower_ == "of":
@@ -133,7 +135,7 @@ def _alternatives(verb: Any) -> list[str]:
 
 
 def _doing(noun: Any) -> str:
-    """Return the kind of thing that a noun names, where a name stands for a person."""
+    """Return the kind of thing that a noun names. For a name, this is "person"."""
     return "person" if sort_here(noun) == "name" else sort_here(noun)
 
 

@@ -1,4 +1,4 @@
-"""Whether two things could be in each other's roles and places in a caption, and how it tells them apart."""
+"""Could two things take each other's roles or places in a caption, and does the caption tell them apart?"""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _STACKED = UPRIGHT | {"is on", "is under", "is underneath", "is against"}
 
 
 def why_absurd(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stated, str, str]], names: bool) -> str:
-    """Return why it would be absurd for two things to exchange their places in the caption. The reason is empty if
-    the exchange is plausible, and `NO_SWAP` if the caption says nothing about them that an exchange would change.
-    `links` are the facts that connect them; with `names`, only their names are exchanged.
+    """Return why it would be absurd if two things changed places in the caption; empty if it would be plausible. Return
+    `NO_SWAP` if the caption says nothing about them that would then change. `links` are the facts in which both take
+    part. With `names`, only the names of the two things change places.
     """
     sorts = sort_here(left), sort_here(right)
     told = f"*{named(left)}* and *{named(right)}* could change places, but"
@@ -80,8 +80,8 @@ def _may_both_do(scene: ParsedScene, left: Any, right: Any, links: list[tuple[St
 
 
 def _may_both_stand(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stated, str, str]]) -> bool:
-    """Return True if each of two things could be where the other is: they are of one size, or side by side, and the
-    caption says nothing else of where one of them is. Vehicles may do anything to each other.
+    """Return True if each of two things could be where the other is. Both must be of one size or side by side, and the
+    caption must not say more about the place of one of them. Two vehicles may do anything to each other.
     """
     if sort_here(left) == sort_here(right) == "vehicle":
         linking = {i for f, *_ in links for i in (f.token, f.event)}
@@ -115,9 +115,9 @@ def _is_dressed(left: Any, right: Any, names: bool) -> bool:
 
 
 def _verbs_of(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stated, str, str]]) -> list[str]:
-    """Return the verbs of the facts that connect two people (`links`), such as `chase`; a fact that says only where
-    one of them is counts as `be`. Without `links`, return the verbs for what either person does, limited to those
-    that the word lists reserve for adults.
+    """Return the verbs of the facts in which two people take part (`links`), such as `chase`. A fact that says only
+    where one of them is counts as `be`. Without `links`, return the verbs for what either person does, but only those
+    that the word lists reserve for adults or for an office.
     """
     chosen = [f for f, *_ in links] or [f for t in (left, right) for f, role in scene.facts_of(t) if role == "agent"]
     events = {f.token: f.name for f in scene.reading.facts if not f.is_relation}
@@ -158,14 +158,15 @@ def _acts_on_thing_of(scene: ParsedScene, doer: Any, owner: Any) -> bool:
 
 
 def _is_aimed_at(scene: ParsedScene, doer: Any, other: Any) -> bool:
-    """Return True if a person does something to or past another: `scores a hit on her opponent`."""
+    """Return True if what a person does is aimed at another person, as in `scores a hit on her opponent`."""
     reached = {f.event for f in scene.reading.facts if other.i in f.fillers("ground") and f.name not in LOOSE}
     return any(f.token in reached for f, role in scene.facts_of(doer) if role == "agent")
 
 
 def may_be_reversed(verb: str, first: str, second: str, sort: str = "") -> bool:
     """Return True if an action can be reversed: both nouns are animate, and each could be the one who does it to the
-    other. `sort` is the kind of both; if it is empty, their kinds are looked up.
+    other. `sort` is the kind of thing that both nouns name, such as "person"; if it is empty, their kinds are looked
+    up.
 
     >>> may_be_reversed("chase", "dog", "cat"), may_be_reversed("hit", "player", "ball")
     (True, False)
@@ -192,7 +193,9 @@ def _is_bare(scene: ParsedScene, fact: Stated, hung: bool = False) -> bool:
 
 
 def _is_of_both(scene: ParsedScene, fact: Stated, left: Any, right: Any) -> bool:
-    """Return True if a relation tells where both of two things are: `In the hall`, `On the table, a jug …`."""
+    """Return True if a relation says where two things are, both together: `In the hall`, or `On the table` before `a
+    jug and a bowl`.
+    """
     grounds = {*fact.fillers("ground")} - {left.i, right.i}
     first, last = sorted((left.i, right.i))
     outside = fact.token < first or (fact.token > last and last not in fact.fillers("figure"))

@@ -138,7 +138,7 @@ class RuleProposer:
         return Proposal(candidates, skipped, missing=missing)
 
     def _made(self, source: SourceCaption, doc: Any, kind: str, options: MakerOptions) -> tuple[list[Candidate], str]:
-        """Return (candidates of the kind, ""), or ([], reason) if there are none."""
+        """Return the candidates of a kind and "" or, if there are none, an empty list and the reason."""
         every = {(edit.text, edit.refused): edit for edit in PROPOSERS[kind](doc, self.corpus)}.values()
         edits, refused = [], ""
         for edit in every:
@@ -177,9 +177,10 @@ class RuleProposer:
     def _candidates(
         self, source: SourceCaption, doc: Any, kind: str, ranked: list[_Ranked], options: MakerOptions
     ) -> tuple[list[Candidate], str]:
-        """Return (candidates of the kind, ""), or ([], reason) if there are none. A candidate is made from each of
-        the `ranked` edits whose verdict by `truth` is allowed for the kind, until there are enough. With a judge, the
-        verdict "unknown" is allowed as well, since the judge decides later.
+        """Return the candidates of a kind and "" or, if there are none, an empty list and the reason. The `ranked`
+        edits become candidates, in order, until there are enough. An edit is left out unless its verdict by `truth` is
+        one that this kind of foil may have (see `WANTED`). If a model will judge the foils, the verdict may also be
+        "unknown".
         """
         wanted = WANTED.get(kind.split("-")[0], WANTED["replace"]) + ((UNKNOWN,) if options.judge else ())
         most = max(MOST_KEPT, options.foils)
@@ -252,10 +253,10 @@ def _truth(source: SourceCaption, doc: Any, own: Reading, kind: str, edit: Capti
     """Return the verdict of `truth` on the foil that an edit makes. `own` is the reading of the source caption: its
     things and facts.
 
-    The foil is parsed; if only one word is replaced, the source's parse is used, with the new word in it. Two more
-    rules hold if the foil is then neither entailed nor contradicted. An edit with a reason (`told`) counts as
-    contradicted, or as unknown if it exchanges a `pair`. For any other swap, the pair is exchanged in the source's
-    reading, and the verdict on the result is returned.
+    The foil is parsed. If the edit replaces only one word, the parse of the source is used instead, with the new word
+    in it. If this leaves open whether the foil is entailed or contradicted, two rules follow. An edit that states why
+    its foil is false (`told`) counts as contradicted or, if it is a swap, as unknown. For any other swap, the two
+    things are exchanged in the reading of the source, and the verdict on the result is returned.
     """
     known = reworded_parse(doc, {edit.place: edit.word}) if edit.word else None
     fresh = truth(source.text, edit.text, source.others, own, known)

@@ -98,8 +98,9 @@ def exchangeable(scene: ParsedScene, names: bool = False) -> Iterator[tuple[Any,
 
 
 def _is_tied_to_number(left: Any, right: Any, names: bool) -> bool:
-    """Return True if words that stay behind a noun do not fit the other: `a driver who is stuck in traffic` is no
-    `drivers`, and `a woman holding a pole` no dog.
+    """Return True if the words after one of two nouns, which stay where they are, would not fit the other noun. In `a
+    driver who is stuck in traffic`, the clause does not fit `drivers`, and `a woman holding a pole` cannot become a
+    dog.
     """
     after = [c for t in (left, right) for c in t.rights]
     clauses = any(c.dep_ in ("relcl", "acl") for c in after)
@@ -110,7 +111,9 @@ def _is_tied_to_number(left: Any, right: Any, names: bool) -> bool:
 
 
 def _is_loose(fact: Stated, *roles: str) -> bool:
-    """Return True if a fact says nothing of two things that would change if they changed places."""
+    """Return True if a fact about two things, with these roles, says nothing that would change if the things changed
+    places.
+    """
     given = "for" in roles and not fact.fillers("patient")  # a camp for a child
     return fact.name in LOOSE or given or (fact.name == "from" and fact.event < 0)
 
@@ -145,7 +148,8 @@ def _are_told_apart(scene: ParsedScene, left: Any, right: Any, links: list[tuple
 
 def _leaves_pronoun(left: Any, right: Any, names: bool, apart: bool) -> bool:
     """Return True if exchanging two things would leave a pronoun that refers to somebody else or to nobody. With
-    `names`, only the names of the things are exchanged, not the whole phrases; `apart` is True if no fact links them.
+    `names`, only the names of the things are exchanged, not the whole phrases. `apart` is True if there is no fact in
+    which both take part.
     """
     beside = [t for t in left.doc if t.tag_ in ("PRP", "PRP$", "WP$") and t not in (left, right)]
     if any(t.lower_.endswith(("self", "selves")) for t in beside) or owners(left):

@@ -1,4 +1,4 @@
-"""What tells two things of one name apart in a caption, besides their attributes."""
+"""How a caption tells two things of one name apart, other than by their attributes."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def are_told_apart(scene: ParsedScene, one: Any, other: Any, without: Collection
 
 
 def _told_after(noun: Any, without: Collection[int]) -> tuple[str, ...]:
-    """Return the words after a noun that may describe it, up to the next punctuation mark or conjunction, but not those
-    with the indices `without` and the prepositions before them.
+    """Return the words after a noun that may describe it, up to the next punctuation mark or conjunction. Words with
+    the indices `without` are left out, and so are the prepositions before them.
     """
     words = []
     for t in noun.doc[noun.i + 1 :]:

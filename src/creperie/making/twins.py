@@ -207,9 +207,9 @@ class TwinSearch:
                 self.true_captions.setdefault(source.images[0], {})[source.text] = words
 
     def _screened(self, left: int, right: int, kind: int) -> TwinPair:
-        """Return the pair, judged by the words of its captions alone. It gets a contrast if two differing words exclude
-        each other, and a reason if the captions are not twins. If it has neither, they must be parsed to decide. `kind`
-        is `ORDER` or `PHRASE` (see `_joined`).
+        """Return the pair, judged by the words of its captions alone. Its `contrast` is set if two differing words
+        exclude each other, and its `reason` if the captions are not twins. If neither is set, the captions must be
+        parsed to decide. `kind` is `ORDER` or `PHRASE` (see `_joined`).
         """
         one, two = self.sources[left], self.sources[right]
         if one.images[0] == two.images[0]:

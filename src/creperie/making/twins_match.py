@@ -1,14 +1,15 @@
 """Twin mining: which captions are compared, what the evidence is that each is false of the other's image, and which
 pairs are chosen.
 
-Captions are neighbours if they share a *key*: all their words, sorted (the order key), or the words before and after
-a span of one or two words (a deletion key). Twins of near-duplicate photographs are dropped, and no image or caption
-is used twice within a kind. The evidence is `certain`, `likely` or `unchecked`. It comes from, in this order:
+Captions are neighbours if they share a *key*: all their words, sorted (the order key), or the words before and after a
+span of one or two words (a deletion key). Twins of near-duplicate photographs are dropped, and no image or caption is
+used twice within a kind. The evidence is `certain`, `likely` or `unchecked`. It comes from, in this order:
 
 - labels: people found a caption false of the other image (VSR); if they found it true, the pair is rejected;
 - exclusion: the two words cannot both be true (colours, numbers, opposites, disjoint classes);
-- other captions of the two images: none has the word of the other image's caption (*silent*), and some have the word
-  of their own image's caption (*confirmed*).
+- other captions of the two images. Their evidence is *silent* if there are enough of them and none has the differing
+  word of the other image's caption. It is *confirmed* if, for both images, some have the differing word of the image's
+  own caption.
 """
 
 from __future__ import annotations

@@ -44,9 +44,9 @@ class Contrast:
 
 @cache
 def _table() -> dict[str, dict[str, tuple[str, list[frozenset[str]]]]]:
-    """Return, for each word, its exclusion classes (word → class → (kind, groups)). Words in different groups of a
-    class exclude each other. `groups` are the groups that contain the word; `kind` is the kind of items whose captions
-    differ in words of this class.
+    """Return the exclusion classes of each word, as word → class → (kind, groups). Words in different groups of a class
+    exclude each other. `groups` are those groups of the class that contain the word. `kind` is the kind of items whose
+    captions differ in words of this class.
     """
     table: dict[str, dict[str, tuple[str, list[frozenset[str]]]]] = {}
     for name, entry in read_data("twins")["classes"].items():

@@ -50,8 +50,8 @@ def _cover(normal: np.ndarray, depth: np.ndarray) -> np.ndarray:
 
 
 def defocus(light: np.ndarray, guide: np.ndarray, last: float) -> np.ndarray:
-    """Return the light as a lens gives it that is focused on things up to the distance `last`: what is farther away is
-    blurred, and does not blur the edges of what is before it. `guide` is as for `smooth`.
+    """Return the light as through a lens that is focused on things up to the distance `last`. Whatever is farther away
+    is blurred, without blurring the edges of nearer things. `guide` is as for `smooth`.
     """
     normal, depth = (np.nan_to_num(np.moveaxis(a, 2, 0)) for a in (guide[..., -4:-1], guide[..., -1:]))
     cover = _cover(normal, depth)[0][..., None]
@@ -67,7 +67,9 @@ def defocus(light: np.ndarray, guide: np.ndarray, last: float) -> np.ndarray:
 
 
 def _spread(light: np.ndarray, parts: Sequence[tuple[float, float]]) -> np.ndarray:
-    """Return the light, blurred. Each part has its share of the light and its width, as a share of the picture's."""
+    """Return the light, blurred. Each of the `parts` is a share of the light, and the width by which this share is
+    blurred, as a fraction of the picture's width.
+    """
     for axis in (0, 1):
         at = np.arange(light.shape[axis])
         far = (at - at[:, None]) / len(at)
@@ -106,8 +108,9 @@ def _film(light: np.ndarray) -> np.ndarray:
 
 
 def _grain_of(grey: np.ndarray) -> np.ndarray:
-    """Return how noisy the brightness (n, n) is around each pixel: how far it is from the mean of two opposite
-    neighbours, in the direction in which it is nearest. Thin lines and edges are not noise.
+    """Return how noisy the brightness (n, n) is around each pixel. A pixel is compared with the mean of two opposite
+    neighbours, in the direction in which this difference is smallest. Thin lines and edges therefore do not count as
+    noise.
     """
     level = np.log(grey + 0.05)
     ways = [level - (np.roll(level, (y, x), (0, 1)) + np.roll(level, (-y, -x), (0, 1))) / 2 for y, x in _WAYS]

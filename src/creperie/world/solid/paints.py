@@ -122,7 +122,7 @@ class Surface:
 
     @property
     def shade(self) -> bool:
-        """Whether it is the cloth around a light, which shines through it."""
+        """True for the cloth of a lampshade, which lets light through."""
         return bool(self.light) and self.texture == "weave"
 
     def shine(self) -> np.ndarray:
@@ -138,7 +138,9 @@ class Surface:
         return light * thread * (0.04 + 0.96 / (1 + (3.2 * (up - 0.62)) ** 2) ** 1.5)
 
     def picture(self) -> np.ndarray:
-        """Return the image on the surface: (n, n, 3) uint8; on a shade, all of it, outside and then inside."""
+        """Return the image on the surface: (n, n, 3) uint8. For a lampshade, this is all of its cloth: first the
+        outside, then the inside.
+        """
         if self.shade:
             tile = bitmap(self.rgb, "", self.pattern)
             cloth = np.tile(tile, (512 // len(tile), 1, 1))

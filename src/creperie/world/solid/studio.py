@@ -222,7 +222,9 @@ def _sky(mi: Any, room: Room) -> dict[str, Any]:
 
 
 def _towards(where: np.ndarray, at: np.ndarray) -> Any:
-    """Return the pixels of the sky `at` these steps, across and down, from the direction of the point `where`."""
+    """Return an index of pixels in the image of the sky. They lie around the pixel in the direction of the point
+    `where`; `at` holds their distances from it in pixels, both down and across.
+    """
     x, y, z = where / np.linalg.norm(where)
     row, column = round(128 * math.acos(z) / math.pi), round(256 * math.atan2(x, y) / (2 * math.pi))
     return np.ix_(row + at, (column + at) % 256)
@@ -327,11 +329,11 @@ def _painted_mesh(mi: Any, parts: Sequence[tuple[Patches, Surface]]) -> Any:
 
 
 def _glowing_mesh(mi: Any, look: Surface, pieces: Sequence[Patches]) -> Any:
-    """Return surfaces that emit light as a mesh. Meshes and textures always have the same size, because code would be
-    compiled anew for another size.
+    """Return surfaces that emit light as a mesh. Meshes and textures always have the same size, because the code would
+    have to be compiled again for another size.
 
-    Light starts from points of the texture, so that pieces need parts of it for themselves. Shades repeat theirs:
-    they are so large that enough paths meet them.
+    The renderer draws the starting points of light from the texture, so every piece has its own part of the texture.
+    Lampshades are an exception, because enough paths of light reach them by chance.
     """
     maps: dict[str, Any] = {}
     for name, values in (
