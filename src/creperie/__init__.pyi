@@ -1904,9 +1904,8 @@ class MakerOptions:
 
     @property
     def model_checks(self) -> tuple[_Check | _BatchCheck, ...]:
-        """The checks that ask a model. The classifier in the option `nli` rejects foils that the caption entails,
-        and the model in the option `judge` decides about foils that the rules leave open. An empty option
-        adds no check."""
+        """The checks that ask a model. If the option `nli` is set, its classifier rejects foils that the caption
+        entails. If the option `judge` is set, its model decides about foils that the rules leave open."""
 
 # from creperie.metrics.settings import MetricSettings as MetricSettings
 @dataclass(frozen=True)

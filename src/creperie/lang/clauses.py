@@ -65,7 +65,7 @@ def are_except(noun: Any) -> bool:
 
 
 def doers(verb: Any) -> list[Any]:
-    """Return the subjects of a verb. A verb without a subject of its own gets the noun that it modifies or, if it is
+    """Return the subjects of a verb. If a verb has no subject of its own, return the noun that it modifies or, if it is
     joined to another verb, the subjects of that verb.
     """
     own = [t for c in verb.lefts if c.dep_ in ("nsubj", "nsubjpass") and c.tag_[:1] != "W" for t in joined_nouns(c)]

@@ -163,8 +163,8 @@ class ReadingComparison:
         return not own or min(own) < 0
 
     def _unmatched(self, new: Entity) -> None:
-        """Record a thing of the second caption that matches nothing in the first, and whether it certainly differs from
-        every thing that the first caption mentions.
+        """Record a thing of the second caption that matches nothing in the first. Also record whether it certainly
+        differs from every thing that the first caption mentions.
         """
         free = [e for i, e in self.own.entities.items() if i not in self._reversed and not e.denied]
         known = bool(kind_of(new.head))

@@ -39,8 +39,8 @@ def facts() -> Mapping[str, Any]:
 
 @cache
 def _listed() -> dict[str, str]:
-    """Return the kind of each noun in the word lists. A noun listed for several kinds gets the first one that lists
-    replacements for it or, if none does, the first one in which it occurs.
+    """Return the kind of each noun in the word lists. If a noun is listed for several kinds, this is the first kind
+    that lists replacements for it or, if there is none, the first kind that lists it.
     """
     kinds: dict[str, str] = {}
     for first in (True, False):

@@ -31,9 +31,13 @@ def is_right(likeness: Likeness) -> bool:
 
 @cache
 def noun_likeness(old: str, new: str) -> Likeness:
-    """Return how the noun `new` relates to the noun `old`: "same", "above" (`new` is more general), "below" (`new` is
-    more specific), "alike" (both may be used for one thing), "beside" (they name different things that may be in one
-    picture), "apart" (one thing cannot be both) or "unknown".
+    """Return how the noun `new` relates to the noun `old`:
+
+    - "same", "above" (`new` is more general) or "below" (`new` is more specific);
+    - "alike": both may be used for one thing;
+    - "beside": they name different things that may be in one picture;
+    - "apart": one thing cannot be both;
+    - "unknown".
 
     >>> [noun_likeness("dog", w) for w in ("dog", "animal", "puppy", "cat")]
     ['same', 'above', 'below', 'apart']

@@ -167,8 +167,9 @@ def decidability(true: Sequence[str], false: Sequence[str]) -> tuple[str, str]:
     decidable" or "unknown"), and the reason if it is not "decidable".
 
     An item is "decidable" if every true caption entails the first true caption or is entailed by it, and every false
-    caption contradicts a true one. It is "not decidable" if a false caption follows from a true one, or if the table of
-    relations shows, for some pair of captions, that a condition for "decidable" is not met. Otherwise it is "unknown".
+    caption contradicts a true one. It is "not decidable" if a false caption follows from a true one. It is also "not
+    decidable" if the table of relations shows that one of the conditions for "decidable" is not met. Otherwise it is
+    "unknown".
 
     >>> decidability(["The cat is on the bed.", "The bed is below the cat."], ["The cat is under the bed."])[0]
     'decidable'

@@ -305,9 +305,9 @@ class _Reader:
         return token.dep_ == "advmod" and token.tag_[:2] == "RB" and alone and _is_plain(token)
 
     def _second_object(self, objects: list[Any]) -> tuple[list[Any], list[Any]]:
-        """Return the objects and the recipients of a verb, corrected if the parse missed one of two objects. For
-        example, the parser may take `letter` for an apposition in `hands the queen a letter`, or `horse` for the first
-        part of a compound in `feeds a horse hay`.
+        """Return the objects and the recipients of a verb, corrected if the parse missed one of two objects. In `hands
+        the queen a letter`, for example, the parser may take `letter` for an apposition. In `feeds a horse hay`, it may
+        take `horse` for the first part of a compound.
         """
         for noun in objects[:1]:
             for after in noun.rights:

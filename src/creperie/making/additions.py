@@ -88,9 +88,9 @@ def _description(noun: Any) -> list[Any]:
 
 
 def _second_place(link: Any) -> list[Any]:
-    """Return the words of a phrase such as `near a (wooden) house` if it can be removed, else an empty list. It can be
-    removed if it is the second phrase that says where a thing is, if the clause ends with it, and if it does not belong
-    to the word before it.
+    """Return the words of a phrase such as `near a (wooden) house` if it can be removed, else an empty list. Three
+    conditions must be met: it is the second phrase that says where a thing is; the clause ends with it; it does not
+    belong to the word before it.
     """
     doc, inside = link.doc, list(link.subtree)
     other = [c for c in link.head.rights if c.dep_ == "prep" and c.lower_ in frames()["left"] and c.i < link.i]

@@ -1,7 +1,7 @@
 """Word statistics of a caption corpus: which words are neighbours, and which occur in the same captions.
 
-They rank the foils of a caption (foils whose words occur together in the corpus come first), and if no rule says that a
-foil is plausible, they are the evidence for it.
+They rank the foils of a caption: foils whose words occur together in the corpus come first. They are also the evidence
+that a foil is plausible if no rule says so.
 """
 
 from __future__ import annotations

@@ -107,8 +107,8 @@ def _counted(number: Any) -> Any | None:
 
 
 def _may_be_numbered(scene: ParsedScene, left: Any, right: Any, values: list[int]) -> bool:
-    """Return True if a single thing and a group of things can exchange their numbers. They must be listed side by side,
-    or one must act on the other, and nothing else in the caption may depend on their numbers.
+    """Return True if a single thing and a group of things can exchange their numbers. The two must be listed side by
+    side, or one must act on the other. Nothing else in the caption may depend on their numbers.
     """
     doc = scene.doc
     if "CD" in (left.tag_, right.tag_) or any(f.name == "wear" for t in (left, right) for f, _ in scene.facts_of(t)):

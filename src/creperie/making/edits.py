@@ -178,9 +178,9 @@ def _refers(token: Any, noun: Any) -> bool:
 
 
 def _is_bound_noun(noun: Any) -> bool:
-    """Return True if a noun cannot be replaced without changing other words. It may be a measure, be joined to another
-    noun by `of`, have its usual colour before it (`green grass`), be referred to by a later word, or name something
-    that is not there (`room for a lamp`).
+    """Return True if a noun cannot be replaced without changing other words. This is so for a measure, a noun joined to
+    another by `of`, a noun after its usual colour (`green grass`), a noun to which a later word refers, and the name of
+    something that is not there (`room for a lamp`).
     """
     doc, animate = noun.doc, kind_of(base_of(noun)) in ANIMATE
     of = has_of(noun) or (
@@ -209,8 +209,8 @@ def _is_bound_noun(noun: Any) -> bool:
 
 
 def _is_joint(noun: Any) -> bool:
-    """Return True if a noun forms one name with a word beside it, as in `garbage truck` and, if the parser took a noun
-    for a verb, `a truck stop`.
+    """Return True if a noun forms one name with a word beside it, as in `garbage truck`. The parser may have taken a
+    noun for a verb, as in `a truck stop`.
     """
     doc, near = noun.doc, noun.nbor(-1) if noun.i else None
     stuff = near is not None and look_of(near) in ("material", "fabric") and noun.dep_ != "compound"

@@ -84,9 +84,9 @@ class ParsedScene:
 
 
 def is_tied(noun: Any) -> bool:
-    """Return True if the thing that a noun names cannot be moved by itself, because it is part of another thing,
-    belongs to another, or its phrase refers to another: `tea` in `a cup of tea`, `lawyer` in `whose lawyer`, `winner`
-    in `the winner, Dalia Okonjo`.
+    """Return True if the thing that a noun names cannot be moved by itself. It may be part of another thing, belong to
+    another, or be described by a phrase that refers to another: `tea` in `a cup of tea`, `lawyer` in `whose lawyer`,
+    `winner` in `the winner, Dalia Okonjo`.
     """
     whole = noun.head.head if noun.head.lower_ == "of" else None
     if (

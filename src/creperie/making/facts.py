@@ -197,10 +197,10 @@ def annotated_captions(path: str | Path, images: str | Path | None = None) -> Ca
     """Return the facts of all photographs as captions. At most 40 captions have the same kind, things and state.
 
     Each caption has four tags: `about` (the things), `state` (what is true of them), `least` (the share of the picture
-    that the smallest of these things covers) and `evidence`. The evidence is `certain` if the dataset annotates every
-    thing of its categories, if annotators use the names consistently, and if the things are large enough and not cut
-    off by the border; otherwise it is `likely`. A fact that there are more of one thing than of another is always
-    `likely`.
+    that the smallest of these things covers) and `evidence`. The evidence is `certain` if three conditions are met: the
+    dataset annotates every thing of its categories; annotators use the names consistently; the things are large enough
+    and not cut off by the border. Otherwise it is `likely`. A fact that there are more of one thing than of another is
+    always `likely`.
     """
     loose = set(read_data("facts")["loose"])
     by_key: dict[tuple[str, ...], dict[str, list[SourceCaption]]] = {}

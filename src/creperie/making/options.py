@@ -97,8 +97,8 @@ class MakerOptions:
 
     @property
     def model_checks(self) -> tuple[Check | BatchCheck, ...]:
-        """The checks that ask a model. The classifier in the option `nli` rejects foils that the caption entails, and
-        the model in the option `judge` decides about foils that the rules leave open. An empty option adds no check.
+        """The checks that ask a model. If the option `nli` is set, its classifier rejects foils that the caption
+        entails. If the option `judge` is set, its model decides about foils that the rules leave open.
         """
         by_entailment = (NotEntailed(self.nli),) if self.nli else ()
         return (*by_entailment, JudgedByModel(self.judge, self.prompts)) if self.judge else by_entailment

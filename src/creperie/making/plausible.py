@@ -49,8 +49,9 @@ def is_vouched(kind: str, old: Any, change: str) -> bool:
 
 
 def _is_vouched_thing(old: Any, new: str) -> bool:
-    """Return True if rules alone find it plausible to replace the noun `old` by the noun `new`: two people who differ
-    only in age, sex or family role, or two things of one class of which the caption says what holds of both.
+    """Return True if rules alone find it plausible to replace the noun `old` by the noun `new`. The nouns may name two
+    people who differ only in age, sex or family role. They may also name two things of one class, if everything that
+    the caption says fits both.
     """
     base, singular, general = base_of(old), lemma(new, "NNS"), {*frames()["anybody"]}
     if {base, singular} & general:
@@ -157,9 +158,9 @@ def named_noun(modifier: Any) -> Any | None:
 
 
 def is_listed(noun: Any, lists: list[str], sort: str = "") -> bool:
-    """Return True if an entry of `lists` covers the noun. An entry is a kind of noun, the name of a word list, a
-    single word, a noun of WordNet above it (`<room`), or `made` for all man-made things. `sort` is the kind of the
-    noun; if it is empty, the kind is looked up.
+    """Return True if an entry of `lists` covers the noun. An entry is a kind of noun, the name of a word list, a single
+    word, a hypernym in WordNet (written `<room`), or `made` for all man-made things. `sort` is the kind of the noun; if
+    it is empty, the kind is looked up.
     """
     words = {w for name in lists for w in _listed_words(name)}
     if (sort or sort_of(noun)) in lists or base_of(noun) in words or ("made" in lists and is_made(noun)):

@@ -1,8 +1,8 @@
 """Replacements and swaps made as in CREPE and VL-CheckList, after which an article may no longer fit the next word.
 
-Words are inserted in their dictionary form. A replacement comes from creperie's lists of contrasts. For a word that
-is not in these lists, it is a co-hyponym or an antonym in WordNet that is about as frequent as the word. It is never
-a synonym, hyponym or hypernym of the word.
+Words are inserted in their dictionary form. A replacement comes from creperie's lists of contrasts. If the word is not
+in these lists, its replacement is a co-hyponym or an antonym from WordNet that is about as frequent as the word. It is
+never a synonym, hyponym or hypernym of the word.
 """
 
 from __future__ import annotations

@@ -112,9 +112,9 @@ def _counted_exactly(doc: Any) -> Iterator[CaptionEdit]:
 
 
 def is_uncounted(noun: Any, group: Any = None) -> bool:
-    """Return True if the number of a thing cannot be changed by itself. This is so for a part, one of a pair, a time
-    or a measure, and for what something else is among, as `trees` in `a deer among trees`. It is also so if another
-    noun than `group` groups or measures the thing (`a bowl of plums`).
+    """Return True if the number of a thing cannot be changed by itself. This is so for a part of something, one of a
+    pair, a time and a measure. It is also so for things that surround another (`trees` in `a deer among trees`), and if
+    another noun than `group` groups or measures the thing (`a bowl of plums`).
     """
     if base_of(noun) in ("clock", "face", "dial", "side") and any(t.lower_ == "tower" for t in noun.doc):
         return True  # there may be more behind

@@ -233,8 +233,8 @@ def other_actions(verb: Any) -> list[str]:
 
 
 def is_bound(verb: Any) -> bool:
-    """Return True if a verb cannot simply be replaced: it has a dependent that another verb might not take, such as a
-    particle, a complement, a body part or an adverb in -ly, or is joined to another verb.
+    """Return True if a verb cannot simply be replaced. It may be joined to another verb, or have a dependent that
+    another verb might not take, such as a particle, a complement, a body part or an adverb in -ly.
     """
     for c in verb.children:
         goal = c.dep_ == "prep" and c.lower_ in frames()["goals"]  # `throws a ball to a dog`

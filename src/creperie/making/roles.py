@@ -186,16 +186,14 @@ def is_beside(relation: str) -> bool:
 
 def _is_bare(scene: ParsedScene, fact: Stated, hung: bool = False) -> bool:
     """Return True if the verb of a relation says only that something is there, unlike `walks` in `A man walks behind a
-    car.` Things may hang, too, if they are `hung` on walls.
+    car.` If `hung`, the verb may also be `hang`.
     """
     verbs = {f.name for f in scene.reading.facts if not f.is_relation and f.token == fact.event}
     return verbs <= {*frames()["resting_things"], *(("hang",) if hung else ())}
 
 
 def _is_of_both(scene: ParsedScene, fact: Stated, left: Any, right: Any) -> bool:
-    """Return True if a relation says where two things are, both together: `In the hall`, or `On the table` before `a
-    jug and a bowl`.
-    """
+    """Return True if one phrase says where both things are, such as `In the hall` at the beginning of a caption."""
     grounds = {*fact.fillers("ground")} - {left.i, right.i}
     first, last = sorted((left.i, right.i))
     outside = fact.token < first or (fact.token > last and last not in fact.fillers("figure"))

@@ -122,8 +122,8 @@ class Streamed(Sequence[SourceCaption]):
 
 
 def read_captions(spec: str | Path, *, images: str | Path | None = None) -> Captions:
-    """Return captions from a text file (one per line), a TSV, CSV, JSON-lines or Parquet file, or a benchmark (its true
-    captions, each once per image). `spec` may also list several files, one per line.
+    """Return captions from a text file (one per line), a TSV, CSV, JSON-lines or Parquet file, or a benchmark. From a
+    benchmark, the true captions are taken, each once per image. `spec` may also list several files, one per line.
     """
     try:
         return replace(_read(str(spec), images), spec=str(spec))

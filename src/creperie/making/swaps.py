@@ -179,9 +179,9 @@ def _leaves_pronoun(left: Any, right: Any, names: bool, apart: bool) -> bool:
 
 
 def _is_mutual(fact: Stated, role: str, other: str) -> bool:
-    """Return True if there is no point in exchanging two things with these roles in a fact. The meaning stays the same
-    for mutual relations, and the result makes no sense for `wear`, for `in`, and for relations that need many things,
-    such as `among`.
+    """Return True if there is no point in exchanging two things with these roles in a fact. If the fact is mutual, the
+    meaning stays the same. For `wear`, `in`, and relations that need many things (such as `among`), the result makes no
+    sense.
     """
     fixed = ("wear", "have", "own", "of", "with", "is with", "is in", "is inside", "is among")
     fixed += (*frames()["mutual"], *frames()["encircling"])

@@ -13,7 +13,7 @@ from creperie.making.plausible import frames
 
 def are_told_apart(scene: ParsedScene, one: Any, other: Any, without: Collection[int] = ()) -> bool:
     """Return True if the caption tells two things of the same name apart without their attributes. They may differ in
-    number or in the words after them, or one may do something to the other that is not mutual, such as chase it.
+    number or in the words after them. Or one may do something to the other that is not mutual, such as chase it.
     """
     if (one.tag_ == "NNS") != (other.tag_ == "NNS" or other.lower_ == "ones"):
         return True

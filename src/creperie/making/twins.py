@@ -1,7 +1,7 @@
 """Mining of natural twins: two almost equal captions of two images, each false of the other image.
 
-Nobody wrote these foils: every caption is true of one image and false of the other, so a model that sees only text,
-or only images, is right half of the time, whatever it has learned.
+Nobody wrote these foils: every caption is true of one image and false of the other. A model that sees only the text, or
+only the images, is therefore right half of the time, whatever it has learned.
 """
 
 from __future__ import annotations

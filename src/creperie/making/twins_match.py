@@ -185,8 +185,8 @@ def _keys(words: list[int]) -> Iterator[Triple]:
     """Yield (kind, hash of the key, hash of the filler) for each way to split a caption into a key, which similar
     captions share, and a filler, in which they differ.
 
-    Either the key is the sorted words and the filler the words in their order, or the key is the caption without a few
-    neighbouring words and the filler is these words.
+    For the first kind, the key is the sorted words, and the filler is the words in their order. For the second, the
+    filler is a few neighbouring words, and the key is the caption without them.
     """
     yield ORDER, hash(tuple(sorted(words))), hash(tuple(words))
     for span in SPANS:

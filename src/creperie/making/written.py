@@ -107,8 +107,8 @@ class ItemSpool:
 
 
 class CandidateFile:
-    """The file of all candidates, accepted or not, one row each. There is also a row with the reason for each source
-    without candidates, and for each kind of foil that a source does not have.
+    """The file of all candidates, accepted or not, one row each. If a source has no candidates, or none for some kind
+    of foil, there is a row with the reason.
     """
 
     def __init__(self, path: Path) -> None:

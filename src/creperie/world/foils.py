@@ -25,9 +25,11 @@ Propose = Callable[[Sampler], Draft]
 
 @dataclass(frozen=True, slots=True)
 class CleanKind:
-    """A kind of clean foil: nothing in the text of such a foil gives it away. `family` is the benchmark that
-    introduced it, `says` describes the difference, `propose` makes a draft, `forms` lists the forms of item that it
-    can have, and `worlds` says whether it exists in drawings ("2d") and in rooms ("3d").
+    """A kind of clean foil: nothing in the text of such a foil gives it away.
+
+    `family` is the benchmark that introduced it, and `says` describes the difference. The function `propose` makes a
+    draft. `forms` lists the forms of item that the kind can have. `worlds` says whether it exists in drawings ("2d")
+    and in rooms ("3d").
     """
 
     family: str

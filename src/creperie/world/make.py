@@ -225,8 +225,8 @@ INFO = Info(
 
 
 def check_world(bench: Benchmark, progress: Progress = silent) -> list[Finding]:
-    """Check every caption against every image of its item. Return a finding for each caption that is true although the
-    match matrix says false, or the reverse, and for each image or caption that cannot be read.
+    """Check every caption against every image of its item. Return a finding for each caption whose truth differs from
+    the match matrix, and for each image or caption that cannot be read.
     """
     findings: list[Finding] = []
     with progress("check the world", len(bench), "items") as advance:

@@ -39,11 +39,11 @@ Box = tuple[int, int, int, int]
 
 def pair_places(things: Sequence[Thing], action: str) -> tuple[list[list[str]], list[list[int]]]:
     """Return two matrices with one row and one column per thing. Entry (i, j) of the first is the position of thing i
-    relative to thing j, as a name such as LEFT or ABOVE. In the second, it is the squared distance between them, 0 if
-    they touch.
+    relative to thing j, as a name such as LEFT or ABOVE. Entry (i, j) of the second is the squared distance between
+    them, 0 if they touch.
 
-    In a scene with an `action` such as carrying (see `LIFTING`), the position of the first thing relative to the second
-    is CARRYING or HAND, and their distance is 0.
+    If the `action` of the scene is in `LIFTING` (such as carrying), the position of the first thing relative to the
+    second is CARRYING or HAND, and their distance is 0.
     """
     n = len(things)
     boxes = [thing.box for thing in things]
@@ -69,10 +69,11 @@ def _place(things: Sequence[Thing], boxes: list[Box], i: int, j: int, action: st
 
 
 def _apart(a: Box, b: Box, gap_x: int, gap_y: int) -> str:
-    """Return where `a` is relative to `b`, for two things that do not touch. It is LEFT or RIGHT if their vertical
-    extents overlap by at least half of the smaller height, ABOVE or BELOW if their horizontal extents overlap by at
-    least half of the smaller width, and a diagonal direction otherwise. If it would be ABOVE or BELOW but both things
-    stand on the ground, one is only farther away, and the result is UNCLEAR.
+    """Return where `a` is relative to `b`, for two things that do not touch. Two things are side by side (LEFT or
+    RIGHT) if their vertical extents overlap by at least half of the smaller height. One is over the other (ABOVE or
+    BELOW) if their horizontal extents overlap by at least half of the smaller width. Otherwise the result is a diagonal
+    direction. If it would be ABOVE or BELOW but both things stand on the ground, one is only farther away, and the
+    result is UNCLEAR.
     """
     if gap_x >= 6 and -2 * gap_y >= min(a[3] - a[1], b[3] - b[1]):
         return "LEFT" if a[2] <= b[0] else "RIGHT"

@@ -72,8 +72,8 @@ class PairVerdict:
 
     @property
     def is_fault(self) -> bool:
-        """True if the two captions should mean the same but do not, if they should differ but do not, or if the model's
-        answer could not be parsed.
+        """True if the pair of captions is at fault, or if the model's answer could not be parsed. A pair is at fault if
+        the captions should mean the same but do not, or should differ but do not.
         """
         return self.code not in ("", UNDECIDED)
 
@@ -295,8 +295,8 @@ def entailed(pair: CaptionPair, forth: float, back: float) -> PairVerdict:
 
 def write(validation: Validation, bench: Benchmark, folder: Path) -> None:
     """Write `validation.json` and `verdicts.parquet` (one row per pair). If the items have a tag `evidence`, also write
-    a copy of the benchmark to `weighed/`, in which the items that failed have weaker evidence, such as `likely` instead
-    of `certain`.
+    a copy of the benchmark to `weighed/`. In this copy, the items that failed have weaker evidence, such as `likely`
+    instead of `certain`.
     """
     rows = [{**asdict(v), **asdict(v.pair), "valid": not v.is_fault} for v in validation.verdicts]
     schema = pa.schema([(name, pa.bool_() if name == "valid" else pa.string()) for name in COLUMNS])

@@ -126,7 +126,7 @@ class Surface:
         return bool(self.light) and self.texture == "weave"
 
     def shine(self) -> np.ndarray:
-        """Return the light that the surface emits, in linear RGB: (n, n, 3). A shade is brightest beside the bulb."""
+        """Return the light that the surface emits: (n, n, 3), in linear RGB. Lampshades are brightest near the bulb."""
         if self.texture == "flame":
             return np.array(_TABLES["flame"])[:, None, :]
         light = (0.03 + 0.97 * linear(self.picture())) * self.light

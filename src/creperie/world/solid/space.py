@@ -128,9 +128,9 @@ def project(points: np.ndarray, room: Room) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the camera sees of a thing: the share of it that is visible, the number of pixels that it covers in the
-    identity picture (a small picture that records which thing is visible where), and whether all of it is inside the
-    picture.
+    """What the camera sees of a thing, measured in a small picture that records which thing is visible at each pixel.
+    The fields are the share of the thing that is visible, the number of pixels that it covers, and whether all of it is
+    inside the picture.
     """
 
     share: float
@@ -197,8 +197,8 @@ class RoomGraph:
         return one.base == two.base and not one.inside and not two.inside and _mounted(one) == _mounted(two)
 
     def _apart(self, a: int, b: int) -> tuple[float, float, float, float]:
-        """Return how far the middle of `a` is to the right of the middle of `b` and how far behind it, then the gaps
-        between them in x and y.
+        """Return four distances: how far the middle of `a` is to the right of the middle of `b`, how far it is behind
+        it, and the gaps between the two things in x and in y.
         """
         x, y = self.boxes[a], self.boxes[b]
         across, deep = ((x[k] + x[k + 3] - y[k] - y[k + 3]) / 2 for k in (0, 1))

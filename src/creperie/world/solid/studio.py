@@ -202,8 +202,9 @@ def _light_in(
 
 
 def _sky(mi: Any, room: Room) -> dict[str, Any]:
-    """Return the light from all sides: a large window beside the camera, the sun farther to the side, so that shadows
-    are seen, some light from above and the sides, less from below, and what is seen through the window in the wall.
+    """Return the light from all sides. A large window is beside the camera, and the sun is farther to the side, so that
+    shadows are seen. Some light comes from above and from the sides, and less from below. What is seen through the
+    window in the wall is also part of it.
     """
     where, half, colour, above, beside = (np.array(v) for v in LIGHTS[room.light])
     up = np.cos(np.linspace(0, np.pi, 128))[:, None, None]
