@@ -97,8 +97,8 @@ def _with_known(posterior: np.ndarray, votes: Votes) -> np.ndarray:
 
 
 def habit_odds(votes: Votes, estimate: Competence) -> np.ndarray:
-    """Return, for each person, the log-odds of two explanations of the answers: a habit that ignores the questions, and
-    honest work.
+    """Return, for each person, how well two explanations fit the answers: a habit that ignores the questions, and
+    honest work. The result is a log-odds, above 0 if the habit fits better.
 
     The right answer to a question is the known one or is inferred from the other people's answers. An honest person's
     accuracy is assumed to lie between a lower limit and `BEST`; the value that makes the person's answers most likely

@@ -74,8 +74,8 @@ class Answers:
         return list(self.outcomes)
 
     def split(self, models: Sequence[str]) -> tuple[Answers, np.ndarray]:
-        """Return the answers of these models, and the other columns of `right` as a matrix. These models must be the
-        first columns of `right`.
+        """Return the answers of `models`, and a matrix with the columns of `right` for all other models. The first
+        columns of `right` must be those of `models`.
         """
         n = len(models)
         labels = models if len(set(models)) == n else self.models[:n]
