@@ -4,8 +4,9 @@
     python research/new_corpora.py --today --write docs/foil-quality.md
     python research/new_corpora.py --yields Flickr8k=400.txt COCO=coco.txt --write docs/foil-quality.md
 
-The captions (research/readings/frozen-captions.csv; an earlier set: frozen-captions-1.csv) were written by somebody who knew no rule and marked what could
-change places; the false captions of `creperie make all` were then read once, by two readers (frozen-foils.csv).
+The captions (research/readings/frozen-captions.csv) were written by somebody who knew no rule and marked what could
+change places; the false captions of `creperie make all` were then read once, by two readers (frozen-foils.csv). Files
+that end in -1 hold an earlier set of captions and its reading.
 """
 
 from __future__ import annotations
