@@ -44,7 +44,17 @@ from creperie.making.atoms import (
 from creperie.making.classes import class_mates
 from creperie.making.corpus import WordCounts
 from creperie.making.phrases import lacks_determiner
-from creperie.making.plausible import ANIMATE, MADE, frames, is_furnished, named_noun, other_states
+from creperie.making.plausible import (
+    ANIMATE,
+    MADE,
+    fits_only_old,
+    frames,
+    is_explained,
+    is_furnished,
+    may_both_hold,
+    named_noun,
+    other_states,
+)
 from creperie.making.verbs import listed, topics
 from creperie.making.wording import reworded
 
@@ -114,7 +124,8 @@ def other_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
         for new in _fitting(noun, base, dict.fromkeys([*others, *mates]), bases):
             apart = new in mates and (len(span) > 1 or not in_one_group("same", base, new))
             told = "another thing of its class" if apart else ""
-            yield replace(replaced(doc, span, numbered(new, noun.tag_)), told=told)
+            one = any(c.lower_ in ("1", "single", *_SINGULAR) for c in noun.lefts)  # one sheep
+            yield replace(replaced(doc, span, new if one else numbered(new, noun.tag_)), told=told)
 
 
 def _fitting(noun: Any, base: str, others: Iterable[str], bases: list[str]) -> Iterator[str]:
@@ -129,6 +140,8 @@ def _fitting(noun: Any, base: str, others: Iterable[str], bases: list[str]) -> I
         return  # with a toilet
     aged = any(w in ("little", "small", "tiny") or dimension_of(w) == "age" for w in beside)
     for new in others:
+        if may_both_hold(noun, new) or fits_only_old(noun, new):
+            continue
         if new in bases or age_of(new) == "baby" or new in ("child", "kid", *paired):
             continue
         if any(is_above(t, new) for t in things_said):
@@ -247,6 +260,8 @@ def other_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
         states = other_states(adjective.lower_, noun) if noun is not None else []
         named_alike = [t for t in doc if noun is not None and t != noun and base_of(t) in (base_of(noun), "one")]
         rival = [c for t in named_alike for c in t.lefts if dimension_of(c.lower_) == dimension_of(old) != ""]
+        if noun is not None and is_explained(adjective.lower_, noun):
+            continue
         for new in dict.fromkeys([*states, *(w for group in groups for w in group if w != old)]):
             if new in said or rival:
                 continue

@@ -68,6 +68,8 @@ def _is_told_by_place(old: Any, base: str, new: str) -> bool:
     of several people.
     """
     about = {base_of(t) for t in old.doc if t != old}
+    if topics(base)[:1] == (_PERSON,) and not about.isdisjoint(frames()["of_work"]):
+        return True
     many = [t for t in old.doc if t.tag_[:2] == "NN" and sort_of(t) in ANIMATE]
     crowded = len(many) > 1 or any(t.tag_ == "NNS" for t in many)
     if crowded and new in frames()["for_one"] and base not in frames()["for_one"]:
@@ -81,6 +83,40 @@ def _is_told_by_place(old: Any, base: str, new: str) -> bool:
     wet = bool(about & {*frames()["waters"].split("|"), "shore", "beach", "swim"})
     furnished = "kitchen" in (base, *class_mates(base)) and is_furnished(old.doc)
     return (wintry and "snow" in (base, new)) or (wet and kind_of(base) == "animal") or furnished
+
+
+def may_both_hold(old: Any, new: str) -> bool:
+    """Return True if a caption may stay true with the noun `new` for `old`: a statue stands in many fountains, and what
+    is merely listed leaves room for more, as in `a bathroom with a toilet` and `a van and two cars outside a bank`.
+    """
+    if any({base_of(old), new} == {*pair} for pair in frames()["together"]):
+        return True
+    first, joined = old, any(c.dep_ == "conj" for c in old.children)
+    while first.dep_ == "conj" and first.head.tag_[:2] == "NN":
+        first, joined = first.head, True
+    link = first.head
+    room = first.dep_ == "pobj" and link.lower_ == "with" and is_listed(link.head, ["rooms", "<room", "<structure", "<area"])
+    told = any(t.tag_[:2] == "VB" for t in old.doc)
+    return room or (joined and first.dep_ == "ROOT" and not told and sort_of(old) not in ANIMATE)
+
+
+def fits_only_old(old: Any, new: str) -> bool:
+    """Return True if other words tell how a noun is meant or what its thing is for, so that `new` cannot replace it:
+    `chinos in sand`, `a vanilla candle`, `a children's bedroom`, a folded towel.
+    """
+    doc, about = old.doc, {base_of(t) for t in old.doc if t != old} | {t.lower_ for t in old.doc if t != old}
+    if any(c.dep_ == "poss" and c.tag_[:2] == "NN" for c in old.children):
+        return True
+    before = old.nbor(-1) if old.i else old
+    if before.lower_ == "in" and old.tag_ == "NN":
+        worn = before.i and is_above("clothing", base_of(before.nbor(-1)), 1)
+        if worn or not any(t.tag_[:2] == "VB" for t in doc):
+            return True
+    if {"rose", "apple"} & {*class_mates(base_of(old)), base_of(old)} and not about.isdisjoint(frames()["flavoured"]):
+        return True
+    if new in ("pillow", "cushion") and not about.isdisjoint(frames()["folding"]):
+        return True
+    return new == "bed" and bool({"face", "facing", "opposite", "lobby"} & about)
 
 
 def is_furnished(doc: Any) -> bool:
@@ -177,9 +213,24 @@ def other_states(state: str, noun: Any) -> list[str]:
     """Return states that exclude `state` and in which the thing that a noun names could also be, such as *closed* for
     an *open* door.
     """
+    if is_explained(state, noun):
+        return []
     filled = any(c.lower_ in ("of", "with") for c in noun.rights) and state in frames()["filled"]
     pairs = (p for p, fit in frames()["states"] if not filled and state in p and is_listed(noun, fit))
     return [other for pair in pairs for other in pair if other != state]
+
+
+def is_explained(state: str, noun: Any) -> bool:
+    """Return True if the rest of a caption tells why a thing is in a state, or what it is compared with: a restaurant
+    that is empty before it opens, a woman who is older than a girl beside her. `Light` may say what a thing weighs.
+    """
+    words = {word for t in noun.doc if t != noun for word in (t.lower_, base_of(t))}
+    told = (why for states, why in frames()["explaining"].items() if state in states.split("|"))
+    if any(not words.isdisjoint(why.split("|")) for why in told):
+        return True
+    if state in ("older", "younger"):
+        return any(t.tag_[:2] == "NN" and t != noun and sort_of(t) == "person" for t in noun.doc)
+    return state == "light" and is_listed(noun, ["weighed", "vehicle"])
 
 
 def may_be_of(noun: Any, stuff: str) -> bool:
