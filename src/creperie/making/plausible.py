@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from creperie.lang import age_of, doers, is_above, kind_of, knows_verb, lemma, whole_preposition
+from creperie.lang import age_of, doers, is_above, kind_of, knows_verb, lemma, things, whole_preposition
 from creperie.making.atoms import base_of, look_of, look_of_word, name_words, sort_of
 from creperie.making.classes import class_mates, is_class_mate
 from creperie.making.data import read_data
@@ -95,28 +95,36 @@ def may_both_hold(old: Any, new: str) -> bool:
     while first.dep_ == "conj" and first.head.tag_[:2] == "NN":
         first, joined = first.head, True
     link = first.head
-    room = first.dep_ == "pobj" and link.lower_ == "with" and is_listed(link.head, ["rooms", "<room", "<structure", "<area"])
-    told = any(t.tag_[:2] == "VB" for t in old.doc)
-    return room or (joined and first.dep_ == "ROOT" and not told and sort_of(old) not in ANIMATE)
+    room = (
+        first.dep_ == "pobj"
+        and link.lower_ == "with"
+        and is_listed(link.head, ["rooms", "<room", "<structure", "<area"])
+    )
+    told = any(t.tag_[:2] == "VB" and t.lower_ != "left" for t in old.doc)
+    side = old.doc[old.i + 1 : old.i + 4].text.lower() in ("on the left", "on the right")
+    listed = not told and (side or (joined and first.dep_ == "ROOT"))
+    return room or (listed and sort_of(old) not in ANIMATE)
 
 
 def fits_only_old(old: Any, new: str) -> bool:
     """Return True if other words tell how a noun is meant or what its thing is for, so that `new` cannot replace it:
     `chinos in sand`, `a vanilla candle`, `a children's bedroom`, a folded towel.
     """
-    doc, about = old.doc, {base_of(t) for t in old.doc if t != old} | {t.lower_ for t in old.doc if t != old}
+    about = {word for t in old.doc if t != old for word in (t.lower_, base_of(t))}
     if any(c.dep_ == "poss" and c.tag_[:2] == "NN" for c in old.children):
         return True
     before = old.nbor(-1) if old.i else old
     if before.lower_ == "in" and old.tag_ == "NN":
         worn = before.i and is_above("clothing", base_of(before.nbor(-1)), 1)
-        if worn or not any(t.tag_[:2] == "VB" for t in doc):
+        if worn or not any(t.tag_[:2] == "VB" for t in old.doc):
             return True
     if {"rose", "apple"} & {*class_mates(base_of(old)), base_of(old)} and not about.isdisjoint(frames()["flavoured"]):
         return True
-    if new in ("pillow", "cushion") and not about.isdisjoint(frames()["folding"]):
-        return True
-    return new == "bed" and bool({"face", "facing", "opposite", "lobby"} & about)
+    coloured = (c.lower_ for c in old.lefts if look_of(c) == "colour")
+    if kind_of(new) == "animal" and any(word not in (*things()["coats"], "grey") for word in coloured):
+        return True  # red turtles
+    unfit = (others for told, others in frames()["unfit"].items() if not about.isdisjoint(told.split("|")))
+    return any(new in others.split("|") for others in unfit)
 
 
 def is_furnished(doc: Any) -> bool:
