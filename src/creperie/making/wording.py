@@ -7,7 +7,8 @@ from itertools import pairwise
 from typing import Any
 
 from creperie.lang import article_for, lemma, open_wordnet
-from creperie.making.verbs import is_common, is_nation
+from creperie.making.data import read_data
+from creperie.making.verbs import is_common, is_nation, topics
 
 #: A word and the blank after it.
 Piece = tuple[str, str]
@@ -101,9 +102,20 @@ def plain(token: Any) -> str:
     described = token.dep_ == "compound" and token.head.tag_ in ("NN", "NNS")
     described = described or (after.is_lower and after.tag_[:2] in ("NN", "JJ"))  # `Union leader`, `Crimson lampshade`
     described = described and is_common(text.lower())
-    names = (token.tag_ == "NNP" and not _names_many(text) and not described) or text == "I" or text[1:2].isupper()
+    first = after is not token and after.tag_ == "NNP" and after.text[:1].isupper()  # `Anders Holt`
+    plural = _names_many(text) and not first
+    names = (token.tag_ == "NNP" and not plural and not described) or text == "I" or text[1:2].isupper()
+    if first and is_role(text.lower()):
+        return text.lower()  # `Substitute Carla Fuentes`
     names = names or is_nation(text)
     return text if names else text[:1].lower() + text[1:]
+
+
+def is_role(word: str) -> bool:
+    """Return True for a noun that says what somebody does, and is written with a small letter before a name: `batter`,
+    not `senator`.
+    """
+    return is_common(word) and topics(word)[:1] == (18,) and word not in read_data("frames")["titles"]
 
 
 def _names_many(text: str) -> bool:
