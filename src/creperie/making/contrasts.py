@@ -40,6 +40,8 @@ _ONE = ("one", "ones", "another", "others")
 _DEPTHS = frozenset(("pale", "dark"))
 _STUFF = ("material", "fabric", "pattern")
 _SURFACE = ("colour", *_STUFF)
+#: Materials that no vessel on a stove is made of.
+_BURNT = frozenset(("wood", "wooden", "oak", "walnut", "bamboo", "teak", "beech", "cork", "rubber", "cardboard"))
 #: Words of height, with which `tall` and `low` cannot change places.
 _HEIGHTS = frozenset(("over", "above", "below", "under", "beneath", "taller", "higher", "lower", "shorter"))
 _TALL = frozenset(("tall", "low", "high", "short"))
@@ -370,7 +372,8 @@ def _would_have_two_colours(doc: Any, left: Attribute, right: Attribute) -> bool
     """Return True if a material and a colour would change places, and a pronoun later refers to one of the things and
     gives it a colour of its own: `The lid of the enamel pot is cream, while its body is dark blue.`
     """
-    if bool(left.colour()) == bool(right.colour()):
+    stuff = [any(look_of(t) in _STUFF or t.lower_ in _MATERIALS for t in a.words) for a in (left, right)]
+    if stuff[0] == stuff[1]:
         return False
     later = doc[right.end :]
     return any(t.lower_ in ("its", "it") for t in later) and any(_is_colour(t.lower_) for t in later)
@@ -406,6 +409,8 @@ def _may_look(attribute: Attribute, at: Attribute, corpus: WordCounts) -> bool:
     cloths = ("clothing", "garment", "footwear", "headdress", "fabric", "curtain", "cushion", "floor cover")
     if any(t.lower_ in _BUILT for t in words) and (sort in MADE or is_above("container", base, 1)):
         return False  # tile bags
+    if any(t.lower_ in _BURNT for t in words) and is_above("cooking utensil", base):
+        return False  # wooden kettles
     if looks & {*_STUFF} and is_above("coloring material", base):
         return False  # glass paint
     if look_of_word(base, "NN") in _STUFF and looks & {*_STUFF}:

@@ -48,12 +48,12 @@ def has_single_thing(noun: Any) -> bool:
         return True
     if noun.i + 2 >= len(doc) or (link := noun.nbor(1)).lower_ not in _HAVING:
         return False
-    things = [t for t in link.subtree if t.i > link.i and t.tag_[:2] == "NN" and t.head.i in (link.i, noun.i)]
-    thing = things[0] if things else None
-    if thing is None or thing.tag_ in ("NNS", "NNPS") or is_mass(base_of(thing)) or is_worn(base_of(thing)):
-        return thing is not None and thing.tag_ == "NN" and is_worn(base_of(thing))
-    known = topics(base_of(thing))
-    return link.lower_ != "in" or not known
+    thing = next((t for t in link.children if t.dep_ in ("pobj", "dobj") and t.i > link.i), None)
+    if thing is None or thing.tag_ in ("NNS", "NNPS"):
+        return False
+    if is_worn(base_of(thing)):
+        return True
+    return not is_mass(base_of(thing)) and (link.lower_ != "in" or not topics(base_of(thing)))
 
 
 # -- exchanged counts ------------------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ from creperie.making.atoms import base_of, dependents, has_of, name_words, named
 from creperie.making.phrases import lacks_determiner, outer, span_of
 from creperie.making.plausible import ANIMATE, MADE, frames
 from creperie.making.verbs import is_common, is_name, topics
-from creperie.making.wording import plain, reworded, written
+from creperie.making.wording import is_role, plain, reworded, written
 
 #: Sorts of nouns whose kind is not listed, by the file of WordNet that one of their first senses is in.
 SORTS = {18: "person", 5: "animal", 6: "artefact", 13: "food", 15: "place", 17: "place", 20: "plant"}
@@ -150,6 +150,8 @@ def sort_here(noun: Any) -> str:
     if noun.tag_ == "NNP" or (noun.text[:1].isupper() and not senses):
         titled = any(is_common(c.lower_) and 18 in topics(c.lower_)[:3] for c in name_words(noun))
         titled = titled and not (is_common(noun.lower_) and topics(noun.lower_)[:1] != (18,))  # `Haldane Castle`
+        if not titled and sort in ("", "person") and _follows_the(noun):
+            return ""
         return "person" if titled else sort or ("name" if _names_somebody(noun) else "")
     if sort and (sort != "person" or base_of(noun) in nouns_of("person") or not {5, 6} & set(senses[:3])):
         return sort
@@ -193,12 +195,10 @@ def _names_somebody(noun: Any) -> bool:
 
 def _follows_the(noun: Any) -> bool:
     """Return True if a name stands after `the`, as that of a place does: `the Col de Marsan`."""
-    start = _name_start(noun)
-    while start and (noun.doc[start - 1].lower_ in _PARTICLES or noun.doc[start - 1].text[:1].isupper()):
-        if noun.doc[start - 1].lower_ == "the":
-            return True
+    doc, start = noun.doc, noun.i
+    while start and doc[start - 1].lower_ != "the" and (doc[start - 1].lower_ in _PARTICLES or doc[start - 1].is_title):
         start -= 1
-    return bool(start) and noun.doc[start - 1].lower_ == "the"
+    return 0 < start < noun.i and doc[start - 1].lower_ == "the"
 
 
 def _name_start(noun: Any) -> int:
@@ -332,7 +332,11 @@ def exchanged_phrases(left: Any, right: Any, *, always: bool = False) -> str:
         if here.lower_ in PRONOUNS:
             changes[here.i] = in_case(plain(here) if here.lower_ != "i" else "I", is_subject(outer(there)))
         elif here.tag_ == "NNP" or sort_here(here) == "name":
-            changes |= {t.i: t.text for t in doc[slice(*span_of(here))] if t.tag_ == "NNP" or t == here}
+            changes |= {
+                t.i: plain(t) if is_role(t) else t.text
+                for t in doc[slice(*span_of(here))]
+                if t.tag_ == "NNP" or t == here
+            }
     return exchange_spans(doc, *spans, repair=True, changes=changes | _other_pronouns(left, right))
 
 

@@ -105,7 +105,7 @@ def _counted_exactly(doc: Any) -> Iterator[CaptionEdit]:
             continue
         first = span[0]
         changes = dict.fromkeys((t.i for t in span), "") | (dict(reagreed(word, True)) if word != first else {})
-        for new in ("three", "four", "five")[word.lower_ == "couple" :] if word.lower_ in ("couple", "pair") else ("two",):
+        for new in {"couple": ("four", "five"), "pair": ("three", "four", "five")}.get(word.lower_, ("two",)):
             changes[first.i] = new.capitalize() if first.text[:1].isupper() else new
             change = f"{span.text} {noun.text} → {new} {noun.text}"
             yield CaptionEdit(reworded(doc, changes), change, first.i, told=f"{new}, not so many", old=first)
@@ -139,7 +139,8 @@ def made_several(doc: Any, noun: Any) -> dict[int, str] | None:
         return None
     if has_single_thing(noun) or any(is_above(whole, base, 1) for whole in ("room", "area", "tract")):
         return None
-    if base in (*frames()["parts"], *frames()["many"], *frames()["alone_in_play"]) or is_divided(doc) or _refers_to_one(doc, noun, acts):
+    fixed = (*frames()["parts"], *frames()["many"], *frames()["alone_in_play"])
+    if base in fixed or is_divided(doc) or _refers_to_one(doc, noun, acts):
         return None
     after = doc[noun.i + 1 : noun.i + 2]
     tied = any(c.dep_ in ("appos", "poss", "case") or c.lower_ in ("of", "-") for c in noun.children)
@@ -304,6 +305,8 @@ def _made_alone(doc: Any, noun: Any) -> CaptionEdit | None:
         return None
     if noun.dep_ in ("nsubj", "nsubjpass") and not acts:
         return None
+    if acts and (is_reciprocal(base_of(noun.head)) or _is_title(noun)):
+        return None
     if topics(base)[:1] == (14,) or (noun.i + 1 < len(doc) and noun.nbor(1).tag_[:2] == "NN"):
         return None  # sports highlights
     if any(t.tag_ == "NNS" and t.i > noun.i and t.head.lower_ in ("with", "in") for t in noun.subtree):
@@ -341,6 +344,12 @@ def _made_one(doc: Any, number: Any, noun: Any) -> Iterator[CaptionEdit]:
         changes[number.i] = word.capitalize() if number.text[:1].isupper() else word
         change = f"{number.text} {noun.text} → {word} {changes[noun.i]}"
         yield CaptionEdit(reworded(doc, changes), change, number.i, told="one, not several", old=number)
+
+
+def _is_title(noun: Any) -> bool:
+    """Return True if what the parse takes for the verb of a noun is a role before a name: `Bulls quarterback Stone`."""
+    role, name = (noun.doc[min(noun.i + k, len(noun.doc) - 1)] for k in (1, 2))
+    return role.tag_[:2] in ("VB", "NN") and topics(role.lower_)[:1] == (18,) and name.text[:1].isupper()
 
 
 def _is_told_of(noun: Any) -> bool:

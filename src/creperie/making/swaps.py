@@ -32,7 +32,6 @@ from creperie.making.exchanging import (
     ParsedScene,
     exchanged_names,
     exchanged_phrases,
-    is_definite,
     is_many,
     owners,
     sort_here,

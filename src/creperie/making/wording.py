@@ -105,17 +105,20 @@ def plain(token: Any) -> str:
     first = after is not token and after.tag_ == "NNP" and after.text[:1].isupper()  # `Anders Holt`
     plural = _names_many(text) and not first
     names = (token.tag_ == "NNP" and not plural and not described) or text == "I" or text[1:2].isupper()
-    if first and is_role(text.lower()):
+    names = names or (first and token.tag_ == "NNPS")
+    if is_role(token):
         return text.lower()  # `Substitute Carla Fuentes`
     names = names or is_nation(text)
     return text if names else text[:1].lower() + text[1:]
 
 
-def is_role(word: str) -> bool:
-    """Return True for a noun that says what somebody does, and is written with a small letter before a name: `batter`,
-    not `senator`.
+def is_role(token: Any) -> bool:
+    """Return True for a noun before two names that says what somebody does, and has a small letter within a sentence:
+    `Batter` in `Batter Sunil Das`, not `Senator`.
     """
-    return is_common(word) and topics(word)[:1] == (18,) and word not in read_data("frames")["titles"]
+    word, after = token.lower_, token.doc[token.i + 1 : token.i + 3]
+    named = len(after) == 2 and all(t.tag_ == "NNP" and t.text[:1].isupper() for t in after)
+    return named and is_common(word) and 18 in topics(word)[:3] and word not in read_data("frames")["titles"]
 
 
 def _names_many(text: str) -> bool:
