@@ -77,7 +77,7 @@ def made_of(previewed: Callable[..., Made], parser: str, maker: str, caption: st
         ("Two spaniels sleep near a stove.", "Two rabbits sleep near a stove."),
         ("A nun hugs her dog.", "A nun hugs her cat."),
         ("Silk scarf beside a mug.", "Silk scarf beside a bowl."),
-        ("Dozens of pilgrims climb a hill.", "Two pilgrims climb a hill."),
+        ("A group of pilgrims climb a hill.", "Two pilgrims climb a hill."),
         ("A welder waits near a crate.", "Welders wait near a crate."),
         ("Two pots on a folded blanket.", "Two pots beside a folded blanket."),
         ("Two pots on a folded blanket.", "Two pots on a crumpled blanket."),
