@@ -40,6 +40,13 @@ _ONE = ("one", "ones", "another", "others")
 _DEPTHS = frozenset(("pale", "dark"))
 _STUFF = ("material", "fabric", "pattern")
 _SURFACE = ("colour", *_STUFF)
+#: Materials that no vessel on a stove is made of.
+_BURNT = frozenset(("wood", "wooden", "oak", "walnut", "bamboo", "teak", "beech", "cork", "rubber", "cardboard"))
+#: Words of height, with which `tall` and `low` cannot change places.
+_HEIGHTS = frozenset(("over", "above", "below", "under", "beneath", "taller", "higher", "lower", "shorter"))
+_TALL = frozenset(("tall", "low", "high", "short"))
+#: What follows the first half of a look of two words: `dark haired`.
+_HALVED = ("haired", "skinned", "eyed", "faced", "sleeved", "legged", "furred", "bearded")
 #: Materials that WordNet does not know as such.
 _MATERIALS = ("cork", "tortoiseshell", "rubber", "cardboard", "wax", "porcelain", "terracotta", "acrylic", "enamel")
 #: Materials of which only buildings and floors are made.
@@ -144,6 +151,8 @@ def _family(token: Any, known: set[int]) -> str:
     are the indices of descriptive adjectives.
     """
     after = token.nbor(1) if token.i + 1 < len(token.doc) else token
+    if _is_half(token):
+        return ""
     if _is_side(token):
         return "side"
     if is_nation(token.text) and (after.tag_ in ("NN", "NNS") or _is_somebody(token)):
@@ -161,6 +170,12 @@ def _family(token: Any, known: set[int]) -> str:
     if look_of(token) == "size" and token.tag_[:2] == "JJ":
         return "size"
     return "other" if token.i in known else ""
+
+
+def _is_half(token: Any) -> bool:
+    """Return True for the first half of a look of two words, as `dark` in `dark haired`."""
+    after = [t.lower_ for t in token.doc[token.i + 1 : token.i + 3] if t.text != "-"]
+    return after[:1] != [] and after[0] in _HALVED
 
 
 def _span(token: Any, family: str, known: set[int]) -> tuple[int, int]:
@@ -335,6 +350,11 @@ def _why_unfit(scene: ParsedScene, left: Attribute, right: Attribute, corpus: Wo
     within = ("is in", "is inside", "into", "is under", "is beneath", "is underneath", "is below", "is through")
     if left.family == "size" and any(f.name in within for f, *_ in scene.between(one, other)):
         return "the larger one does not fit into or under the smaller"
+    between = {t.lower_ for t in scene.doc[min(one.i, other.i) : max(one.i, other.i)]}
+    if left.family == "size" and between & _HEIGHTS and {left.last.lower_, right.last.lower_} & _TALL:
+        return "one is told to be higher than the other"
+    if _would_have_two_colours(scene.doc, left, right):
+        return "one of them has another colour, too"
     if left.family == "nation" or alike:
         return ""
     soft = [_is_soft(a) for a in (left, right)]
@@ -346,6 +366,17 @@ def _why_unfit(scene: ParsedScene, left: Attribute, right: Attribute, corpus: Wo
     mixed = left.family != "surface" and len(kinds) > 1
     fits = all(_may_look(a, at, corpus) for a in (left, right) for at in (left, right))
     return "" if fits and not mixed else "they are not said of both"
+
+
+def _would_have_two_colours(doc: Any, left: Attribute, right: Attribute) -> bool:
+    """Return True if a material and a colour would change places, and a pronoun later refers to one of the things and
+    gives it a colour of its own: `The lid of the enamel pot is cream, while its body is dark blue.`
+    """
+    stuff = [any(look_of(t) in _STUFF or t.lower_ in _MATERIALS for t in a.words) for a in (left, right)]
+    if stuff[0] == stuff[1]:
+        return False
+    later = doc[right.end :]
+    return any(t.lower_ in ("its", "it") for t in later) and any(_is_colour(t.lower_) for t in later)
 
 
 def _is_soft(attribute: Attribute) -> bool:
@@ -378,6 +409,8 @@ def _may_look(attribute: Attribute, at: Attribute, corpus: WordCounts) -> bool:
     cloths = ("clothing", "garment", "footwear", "headdress", "fabric", "curtain", "cushion", "floor cover")
     if any(t.lower_ in _BUILT for t in words) and (sort in MADE or is_above("container", base, 1)):
         return False  # tile bags
+    if any(t.lower_ in _BURNT for t in words) and is_above("cooking utensil", base):
+        return False  # wooden kettles
     if looks & {*_STUFF} and is_above("coloring material", base):
         return False  # glass paint
     if look_of_word(base, "NN") in _STUFF and looks & {*_STUFF}:

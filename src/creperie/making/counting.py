@@ -12,6 +12,7 @@ from creperie.lang import (
     in_number,
     is_above,
     is_mass,
+    is_worn,
     lemma,
     reagreed,
 )
@@ -26,6 +27,8 @@ from creperie.making.wording import plain, reworded
 
 #: The largest number that changes places with `a`.
 MOST_TURNED = 6
+#: Words before what a thing has, wears or holds.
+_HAVING = frozenset(("with", "in", "wearing", "carrying", "holding"))
 #: WordNet's files of times and quantities.
 MEASURES = ((28,), (23,))
 
@@ -34,6 +37,23 @@ def number_of(token: Any) -> int:
     """Return the number that a token stands for; 0 if it is no number."""
     tens = frames()["numbers"]
     return COUNTS.get(token.lower_) or tens.get(token.lower_) or (int(token.text) if token.text.isdecimal() else 0)
+
+
+def has_single_thing(noun: Any) -> bool:
+    """Return True if a noun is followed by a single thing that goes with it alone, as `heart pendant` does in `a
+    necklace with heart pendant`, or if its words are told again with `the same`.
+    """
+    doc = noun.doc
+    if any(t.lower_ == "same" and t.i > noun.i for t in doc):
+        return True
+    if noun.i + 2 >= len(doc) or (link := noun.nbor(1)).lower_ not in _HAVING:
+        return False
+    thing = next((t for t in link.children if t.dep_ in ("pobj", "dobj") and t.i > link.i), None)
+    if thing is None or thing.tag_ in ("NNS", "NNPS"):
+        return False
+    if is_worn(base_of(thing)):
+        return True
+    return not is_mass(base_of(thing)) and (link.lower_ != "in" or not topics(base_of(thing)))
 
 
 # -- exchanged counts ------------------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ from creperie.making.atoms import base_of, dependents, has_of, name_words, named
 from creperie.making.phrases import lacks_determiner, outer, span_of
 from creperie.making.plausible import ANIMATE, MADE, frames
 from creperie.making.verbs import is_common, is_name, topics
-from creperie.making.wording import plain, reworded, written
+from creperie.making.wording import is_role, plain, reworded, written
 
 #: Sorts of nouns whose kind is not listed, by the file of WordNet that one of their first senses is in.
 SORTS = {18: "person", 5: "animal", 6: "artefact", 13: "food", 15: "place", 17: "place", 20: "plant"}
@@ -39,6 +39,10 @@ _NO_PERSON = frozenset((4, 10, 14, 15, 17, 27, 28))
 #: WordNet's files of artefacts, food, things of nature, events and substances, with which a sentence may begin.
 _STUFF = frozenset((6, 13, 17, 19, 22, 27))
 _DOERS = ("er", "or", "ist", "man", "woman", "ian")
+#: Marks after which a sentence or a label begins.
+_STOPS = frozenset((".", "!", "?"))
+#: Words inside names.
+_PARTICLES = frozenset(("de", "du", "di", "da", "del", "des", "la", "le", "der", "von", "van"))
 Pair = tuple[Any, Any]
 
 
@@ -146,6 +150,8 @@ def sort_here(noun: Any) -> str:
     if noun.tag_ == "NNP" or (noun.text[:1].isupper() and not senses):
         titled = any(is_common(c.lower_) and 18 in topics(c.lower_)[:3] for c in name_words(noun))
         titled = titled and not (is_common(noun.lower_) and topics(noun.lower_)[:1] != (18,))  # `Haldane Castle`
+        if not titled and sort in ("", "person") and _follows_the(noun):
+            return ""
         return "person" if titled else sort or ("name" if _names_somebody(noun) else "")
     if sort and (sort != "person" or base_of(noun) in nouns_of("person") or not {5, 6} & set(senses[:3])):
         return sort
@@ -184,7 +190,15 @@ def _names_somebody(noun: Any) -> bool:
         or (doc[noun.i + 1].tag_[:2] not in ("NN", "JJ", "PO") and doc[noun.i + 1].text != "-")
     )
     named = before not in frames()["place_names_after"] and not noun.is_upper and not dependents(noun, "det")
-    return named and ends and not known & _NO_PERSON and not noun.is_lower
+    return named and ends and not known & _NO_PERSON and not noun.is_lower and not _follows_the(noun)
+
+
+def _follows_the(noun: Any) -> bool:
+    """Return True if a name stands after `the`, as that of a place does: `the Col de Marsan`."""
+    doc, start = noun.doc, noun.i
+    while start and doc[start - 1].lower_ != "the" and (doc[start - 1].lower_ in _PARTICLES or doc[start - 1].is_title):
+        start -= 1
+    return 0 < start < noun.i and doc[start - 1].lower_ == "the"
 
 
 def _name_start(noun: Any) -> int:
@@ -318,7 +332,11 @@ def exchanged_phrases(left: Any, right: Any, *, always: bool = False) -> str:
         if here.lower_ in PRONOUNS:
             changes[here.i] = in_case(plain(here) if here.lower_ != "i" else "I", is_subject(outer(there)))
         elif here.tag_ == "NNP" or sort_here(here) == "name":
-            changes |= {t.i: t.text for t in doc[slice(*span_of(here))] if t.tag_ == "NNP" or t == here}
+            changes |= {
+                t.i: plain(t) if is_role(t) else t.text
+                for t in doc[slice(*span_of(here))]
+                if t.tag_ == "NNP" or t == here
+            }
     return exchange_spans(doc, *spans, repair=True, changes=changes | _other_pronouns(left, right))
 
 
@@ -329,6 +347,9 @@ def _is_torn(doc: Any, start: int, end: int) -> bool:
     """
     before = doc[start - 1].tag_ if start else ""
     after = doc[end].tag_[:2] if end < len(doc) else ""
+    titled = before[:2] == "VB" and doc[start - 1].tag_ != "VBG" and doc[start].tag_ == "NNP"
+    if titled and topics(doc[start - 1].lower_)[:1] == (18,):
+        return True  # `Bulls quarterback Cal Stone`, whatever the parse takes for a verb
     return (
         before in ("NN", "NNS", "NNP", "JJ", "VBG", "CD", "DT", "POS") and doc[start].tag_ not in ("DT", "PRP", "PRP$")
     ) or after == "NN"
@@ -382,4 +403,7 @@ def exchange_spans(
     pieces = [
         (new.get(i) or (plain(doc[i]) if i in moved else doc[i].text), blanks.get(i, doc[i].whitespace_)) for i in order
     ]
+    if repair and c and doc[c - 1].text in _STOPS and doc[c].text[:1].isupper():
+        first, blank = pieces[k := order.index(a)]
+        pieces[k] = (first[:1].upper() + first[1:], blank)
     return written(pieces, like=doc.text if repair else "")

@@ -21,7 +21,7 @@ from creperie.lang import (
 )
 from creperie.making.atoms import base_of, dependent, dependents, named, objects, sort_of
 from creperie.making.corpus import WordCounts
-from creperie.making.counting import MEASURES, is_divided, number_of
+from creperie.making.counting import MEASURES, has_single_thing, is_divided, number_of
 from creperie.making.edits import CaptionEdit, replaced
 from creperie.making.exchanging import sort_here
 from creperie.making.phrases import lacks_determiner, outer
@@ -75,9 +75,9 @@ def other_counts(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
 
 def _loosely(count: int, noun: Any) -> tuple[str, ...]:
     """Return inexact words for a number of things, such as `several`, that are wrong for the number `count`."""
-    if count > 2:
-        return ("a couple of",)
-    return ("several", "many", "a group of") if sort_of(noun) in ("person", "animal") else ("several", "many")
+    if not any(t.tag_[:2] == "VB" for t in noun.doc):
+        return ()  # a list of ports
+    return ("a couple of",) if count > 3 else ("several", "many") if count < 3 else ()
 
 
 def _counted_exactly(doc: Any) -> Iterator[CaptionEdit]:
@@ -101,9 +101,11 @@ def _counted_exactly(doc: Any) -> Iterator[CaptionEdit]:
             continue  # young men and women, cattle
         if set(topics(base_of(noun))[:1]) & _UNCOUNTED or any(t.lower_ == "pair" and t not in span for t in doc):
             continue  # a choice of colours, a pair of skis
+        if word.lower_ in ("hundreds", "thousands"):
+            continue
         first = span[0]
         changes = dict.fromkeys((t.i for t in span), "") | (dict(reagreed(word, True)) if word != first else {})
-        for new in ("three", "four", "five") if word.lower_ in ("couple", "pair") else ("two",):
+        for new in {"couple": ("four", "five"), "pair": ("three", "four", "five")}.get(word.lower_, ("two",)):
             changes[first.i] = new.capitalize() if first.text[:1].isupper() else new
             change = f"{span.text} {noun.text} → {new} {noun.text}"
             yield CaptionEdit(reworded(doc, changes), change, first.i, told=f"{new}, not so many", old=first)
@@ -135,7 +137,10 @@ def made_several(doc: Any, noun: Any) -> dict[int, str] | None:
     seen = sort in ("person", "animal", "vehicle") or sort_of(noun) in ("vehicle", "handheld", "gear", "food")
     if not (seen or is_made(noun)) or set(topics(base)[:1]) & _UNCOUNTED or "place" in (sort, sort_of(noun)):
         return None
-    if base in (*frames()["parts"], *frames()["many"]) or is_divided(doc) or _refers_to_one(doc, noun, acts):
+    if has_single_thing(noun) or any(is_above(whole, base, 1) for whole in ("room", "area", "tract")):
+        return None
+    fixed = (*frames()["parts"], *frames()["many"], *frames()["alone_in_play"])
+    if base in fixed or is_divided(doc) or _refers_to_one(doc, noun, acts):
         return None
     after = doc[noun.i + 1 : noun.i + 2]
     tied = any(c.dep_ in ("appos", "poss", "case") or c.lower_ in ("of", "-") for c in noun.children)
@@ -292,13 +297,17 @@ def _may_be_several(noun: Any) -> bool:
 def _made_alone(doc: Any, noun: Any) -> CaptionEdit | None:
     """Return the edit that turns several people, animals or things into one; None if other words rule this out."""
     sort, base = sort_here(noun), base_of(noun)
-    acts = noun.dep_ in ("nsubj", "nsubjpass") and noun.head.dep_ == "ROOT"
+    acts = noun.dep_ in ("nsubj", "nsubjpass") and noun.head.dep_ == "ROOT" and not _is_told_of(noun)
     shown = noun.dep_ == "ROOT" and _is_headline(noun) and (is_made(noun) or sort == "food")
     counted = (acts or noun.dep_ == "dobj") and sort in ("person", "animal", "vehicle")
     pairs = frames()["paired"]
     if noun.tag_ != "NNS" or not (shown or counted) or base in pairs or noun.lower_ in pairs or sort == "place":
         return None
-    if noun.i + 1 < len(doc) and noun.nbor(1).tag_[:2] == "NN":
+    if noun.dep_ in ("nsubj", "nsubjpass") and not acts:
+        return None
+    if acts and (is_reciprocal(base_of(noun.head)) or _is_title(noun)):
+        return None
+    if topics(base)[:1] == (14,) or (noun.i + 1 < len(doc) and noun.nbor(1).tag_[:2] == "NN"):
         return None  # sports highlights
     if any(t.tag_ == "NNS" and t.i > noun.i and t.head.lower_ in ("with", "in") for t in noun.subtree):
         return None  # fans with painted faces
@@ -331,10 +340,25 @@ def _made_one(doc: Any, number: Any, noun: Any) -> Iterator[CaptionEdit]:
         return
     lone = "a lone" if sort_here(noun) in ("person", "animal") else "a single"
     one = "one" if number.text.isalpha() else "1"
-    for word in (one, lone) if number.head == noun else (one,):
+    for word in (one, lone) if number.head == noun and not _is_told_of(noun) else (one,):
         changes[number.i] = word.capitalize() if number.text[:1].isupper() else word
         change = f"{number.text} {noun.text} → {word} {changes[noun.i]}"
         yield CaptionEdit(reworded(doc, changes), change, number.i, told="one, not several", old=number)
+
+
+def _is_title(noun: Any) -> bool:
+    """Return True if what the parse takes for the verb of a noun is a role before a name: `Bulls quarterback Stone`."""
+    role, name = (noun.doc[min(noun.i + k, len(noun.doc) - 1)] for k in (1, 2))
+    return role.tag_[:2] in ("VB", "NN") and topics(role.lower_)[:1] == (18,) and name.text[:1].isupper()
+
+
+def _is_told_of(noun: Any) -> bool:
+    """Return True if the verb of a subject is no action to be seen: `officials said`, `forks not included`."""
+    verb = noun.head
+    if noun.dep_ not in ("nsubj", "nsubjpass"):
+        return False
+    fragment = verb.tag_ == "VBN" and not dependents(verb, "aux", "auxpass")
+    return fragment or base_of(verb) in (*frames()["unseen_acts"], "include")
 
 
 def singled(doc: Any, number: Any, noun: Any) -> dict[int, str] | None:

@@ -66,8 +66,24 @@ def _other_phrases(doc: Any) -> Iterator[CaptionEdit]:
                 span, seen = doc[i : i + len(parts)], sort_here(doc[max(0, i - 1)])
                 if "ground" in parts[-1] and seen not in (*ANIMATE, *MADE):
                     continue  # a mountain in the foreground
-                if new.split()[-1] not in lowered and _ends_there(span):
+                if new.split()[-1] not in lowered and _ends_there(span) and _may_turn(span):
                     yield replace(replaced(doc, span, new), told="it excludes the other", old=None)
+
+
+def _may_turn(span: Any) -> bool:
+    """Return True if a phrase can be replaced by the opposite one where it stands."""
+    doc, old, before = span.doc, span.text.lower(), span.doc[max(0, span.start - 1)]
+    after = doc[span.end].tag_[:2] if span.end < len(doc) else ""
+    if old.startswith("from ") and after in ("DT", "PR", "CD"):
+        return False  # from behind a curtain
+    if old == "from above":
+        return base_of(before) in ("light", "illuminate")  # nobody sees a court from below
+    if old in ("on one side", "on both sides", "on each side"):
+        return all(t.lower_ not in ("other", "another") for t in doc[span.end :])
+    if old in ("halfway up", "at the foot of"):
+        return any(base_of(t) in frames()["climbed"] or t.lower_ in frames()["climbed"] for t in doc[span.end :][:4])
+    single = len(span) == 1 and span.start > 0
+    return not (single and before.tag_ in ("DT", "PRP$", "POS", "JJ"))  # the downhill
 
 
 def _ends_there(span: Any) -> bool:
@@ -89,6 +105,8 @@ def _without(link: Any) -> Iterator[CaptionEdit]:
     """
     doc, thing, owner = link.doc, dependent(link, "pobj"), link.head
     if thing is None or thing.tag_ not in ("NN", "NNS") or owner.tag_[:2] != "NN" or owner.i > link.i:
+        return
+    if base_of(thing) in frames()["needed"]:
         return
     before = [doc[i] for i in range(link.i + 1, thing.i)]
     own = [t for t in before if t.head == thing and not list(t.children)]
@@ -198,6 +216,11 @@ def _fits_there(span: Sequence[Any], new: str) -> bool:
     """
     holder = holder_of(span[0])
     kind = sort_here(holder) if holder is not None else ""
+    ground = dependent(span[-1], "pobj")
+    if span[0].lower_ == "on" and ground is not None:
+        passing = any(t.lower_ in frames()["paths"] for t in span[0].doc)
+        if (sort_here(ground) == "animal" or base_of(ground) in frames()["for_one"]) and (passing or new == "behind"):
+            return False  # people on horses go past
     elsewhere = any(c.lower_ in frames()["places"] and c not in span for c in span[0].head.rights)
     if new in ("into", "out of", "onto", "off"):
         other = any(t.lower_ in frames()["paths"] and t not in span for t in span[0].doc)

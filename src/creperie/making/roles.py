@@ -10,6 +10,7 @@ from creperie.making.exchanging import ParsedScene, is_many, owns, sort_here
 from creperie.making.phrases import span_of
 from creperie.making.plausible import ANIMATE, are_of_one_size, frames, is_made, may_be_done, may_do_both
 from creperie.making.telling import is_symmetric
+from creperie.making.verbs import topics
 
 NO_SWAP = "-"
 #: Relations of something that moves.
@@ -56,6 +57,8 @@ def why_absurd(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stat
 def _may_both_do(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stated, str, str]], names: bool) -> bool:
     """Return True if each of two people or animals could do what the caption says of the other."""
     sorts = sort_here(left), sort_here(right)
+    if _are_unlike(left, right):
+        return False
     if "animal" in sorts:
         if any(f.is_relation and not is_beside(f.name) for f, *_ in links):
             return False  # not on, not next to
@@ -77,6 +80,23 @@ def _may_both_do(scene: ParsedScene, left: Any, right: Any, links: list[tuple[St
     if mutual and not (known and (names or all(f.token in linking for f in every))):
         return False
     return may_do_both(left, right, sorts, verbs)
+
+
+def _are_unlike(left: Any, right: Any) -> bool:
+    """Return True if two people or groups have roles that are not each other's: a committee and a man, a batter and a
+    wicketkeeper, a sculptor and the one whom the statue shows.
+    """
+    both = left, right
+    groups = [topics(base_of(t))[:1] == (14,) and t.tag_ in ("NN", "NNS") and t.lower_ != "police" for t in both]
+    if any(group and not is_many(other) for group, other in zip(groups, both[::-1])) and not all(groups):
+        return True
+    if any(t.head.lower_ == "of" and base_of(t.head.head) in frames()["likenesses"] for t in both):
+        return True
+    said = [{w.lower_ for w in t.doc[slice(*span_of(t))]} for t in both]
+    return any(
+        {*row} & said[0] and {*row} & said[1] and {*row} & said[0] != {*row} & said[1]
+        for row in frames()["unlike_roles"]
+    )
 
 
 def _may_both_stand(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stated, str, str]]) -> bool:

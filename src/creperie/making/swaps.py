@@ -32,7 +32,6 @@ from creperie.making.exchanging import (
     ParsedScene,
     exchanged_names,
     exchanged_phrases,
-    is_definite,
     is_many,
     owners,
     sort_here,
@@ -90,7 +89,7 @@ def exchangeable(scene: ParsedScene, names: bool = False) -> Iterator[tuple[Any,
         if divided and any(t.tag_ == "NNS" for t in (left, right)):
             continue  # two officers, while a third
         links = [link for link in scene.between(left, right) if not _is_loose(*link)]
-        if not _are_told_apart(scene, left, right, links) or _leaves_pronoun(left, right, names, not links):
+        if not _are_told_apart(scene, left, right, links) or _leaves_pronoun(left, right, names):
             continue
         reason = why_absurd(scene, left, right, links, names)
         if reason != NO_SWAP:
@@ -146,16 +145,14 @@ def _are_told_apart(scene: ParsedScene, left: Any, right: Any, links: list[tuple
     return not looking  # who stares may be who looks away
 
 
-def _leaves_pronoun(left: Any, right: Any, names: bool, apart: bool) -> bool:
+def _leaves_pronoun(left: Any, right: Any, names: bool) -> bool:
     """Return True if exchanging two things would leave a pronoun that refers to somebody else or to nobody. With
-    `names`, only the names of the things are exchanged, not the whole phrases. `apart` is True if there is no fact in
-    which both take part.
+    `names`, only the names of the things are exchanged, not the whole phrases.
     """
     beside = [t for t in left.doc if t.tag_ in ("PRP", "PRP$", "WP$") and t not in (left, right)]
     if any(t.lower_.endswith(("self", "selves")) for t in beside) or owners(left):
         return True
-    known = is_definite(left) or sort_here(left) == "name" or left.tag_ == "NNP" or apart
-    if owners(right) and (names or not known):
+    if owners(right):
         return True
     if any(t.lower_ in PRONOUNS for t in (left, right)):
         return bool(beside) or any(list(t.rights) for t in (left, right))
@@ -185,7 +182,8 @@ def _is_mutual(fact: Stated, role: str, other: str) -> bool:
     """
     fixed = ("wear", "have", "own", "of", "with", "is with", "is in", "is inside", "is among")
     fixed += (*frames()["mutual"], *frames()["encircling"])
-    return fact.name in fixed or "partner" in (role, other)
+    met = fact.name == "pass" and {role, other} == {"agent", "patient"}
+    return met or fact.name in fixed or "partner" in (role, other)
 
 
 def _has_own(scene: ParsedScene, thing: Any, other: Any) -> bool:

@@ -7,7 +7,8 @@ from itertools import pairwise
 from typing import Any
 
 from creperie.lang import article_for, lemma, open_wordnet
-from creperie.making.verbs import is_common, is_nation
+from creperie.making.data import read_data
+from creperie.making.verbs import is_common, is_nation, topics
 
 #: A word and the blank after it.
 Piece = tuple[str, str]
@@ -101,9 +102,23 @@ def plain(token: Any) -> str:
     described = token.dep_ == "compound" and token.head.tag_ in ("NN", "NNS")
     described = described or (after.is_lower and after.tag_[:2] in ("NN", "JJ"))  # `Union leader`, `Crimson lampshade`
     described = described and is_common(text.lower())
-    names = (token.tag_ == "NNP" and not _names_many(text) and not described) or text == "I" or text[1:2].isupper()
+    first = after is not token and after.tag_ == "NNP" and after.text[:1].isupper()  # `Anders Holt`
+    plural = _names_many(text) and not first
+    names = (token.tag_ == "NNP" and not plural and not described) or text == "I" or text[1:2].isupper()
+    names = names or (first and token.tag_[:2] == "NN" and (token.tag_ == "NNPS" or not topics(text.lower())))
+    if is_role(token):
+        return text.lower()  # `Substitute Carla Fuentes`
     names = names or is_nation(text)
     return text if names else text[:1].lower() + text[1:]
+
+
+def is_role(token: Any) -> bool:
+    """Return True for a noun before two names that says what somebody does, and has a small letter within a sentence:
+    `Batter` in `Batter Sunil Das`, not `Senator`.
+    """
+    word, after = token.lower_, token.doc[token.i + 1 : token.i + 3]
+    named = len(after) == 2 and all(t.tag_ == "NNP" and t.text[:1].isupper() for t in after)
+    return named and is_common(word) and 18 in topics(word)[:3] and word not in read_data("frames")["titles"]
 
 
 def _names_many(text: str) -> bool:

@@ -14,7 +14,7 @@ EXCHANGED = [
         "Ambassador Yuki Tanaka presents a scroll to minister Paul Ndiaye.",
         "Minister Paul Ndiaye presents a scroll to Ambassador Yuki Tanaka.",
     ),
-    ("Keeper Noor Jansen stops a shot taken by Carla Ruiz.", "Carla Ruiz stops a shot taken by Keeper Noor Jansen."),
+    ("Keeper Noor Jansen stops a shot taken by Carla Ruiz.", "Carla Ruiz stops a shot taken by keeper Noor Jansen."),
 ]
 KEPT = [
     "A clerk weds a singer in Reno.",  # it holds both ways
