@@ -333,7 +333,8 @@ class ReadingComparison:
             return None
         if ground in own.fillers("ground") and (figures & self._holders(own) or not new.fillers("figure")):
             if own.name in _IMPLIED.get(new.name, ()):
-                return "above"
+                unclear = len(own.fillers("figure")) > len(figures)  # `overtakes another with a helmet`: whose is it?
+                return "alike" if unclear else "above"
             return place_likeness(own.name, new.name, False, bare)
         if ground in own.fillers("figure") and figures & own.fillers("ground"):
             turned = place_likeness(own.name, new.name, True, bare)
