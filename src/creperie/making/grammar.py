@@ -34,6 +34,7 @@ from creperie.making.events import (
 from creperie.making.options import TRIGRAM, MakerOptions
 from creperie.making.phrases import GrammarEvent
 from creperie.making.pipeline import ParsedMaker, grouped, with_source
+from creperie.making.plausible import frames
 from creperie.making.roles import may_be_reversed
 from creperie.making.rules import RULES, RuleProposer, gaps
 from creperie.making.source import Captions, SourceCaption
@@ -123,6 +124,10 @@ def _is_reversible(event: GrammarEvent) -> bool:
         return False
     if isinstance(event, TwoComplements):
         return {kind_of(word) for word in both} == {"person"}
+    if any(word.lower() in frames()["helpless"] for phrase in (event.first, event.second) for word in phrase.words):
+        return False
+    if event.first.plural != event.second.plural and event.verb.split()[0] in frames()["bodily"]:
+        return False  # one protester drags no officers
     return not is_reciprocal(event.verb) and may_be_reversed(event.verb, *both)
 
 

@@ -295,6 +295,9 @@ def may_do_both(left: Any, right: Any, sorts: tuple[str, str], verbs: list[str])
     both, plain = (left, right), all(len(list(t.lefts)) < 2 for t in (left, right)) and left.tag_ == right.tag_
     if any(map(_is_helpless, both)) or (plain and any(base_of(t) in frames()["of_each_other"] for t in both)):
         return False  # a player pushes an opponent: the opponent plays, too
+    many = [t.tag_ in ("NNS", "NNPS") or t.lower_ in ("police", "people") for t in both]
+    if many[0] != many[1] and any(verb.split()[0] in frames()["bodily"] for verb in verbs):
+        return False  # one protester drags no officers
     return may_be_done(verbs, sorts, [base_of(left), base_of(right)])
 
 

@@ -112,12 +112,13 @@ def _may_both_stand(scene: ParsedScene, left: Any, right: Any, links: list[tuple
     ends = [base_of(t) for t in (left, right)]
     built = ("structure", "framework", "plumbing fixture", "facility")
     fixed = any(is_above(word, end, 1) for end in ends for word in built)  # a window
-    hung = {*ends} <= {*frames()["hung"]} and all(f.name in UPRIGHT for f, *_ in links)
+    hangs = [end in frames()["hung"] for end in ends]
+    hung = all(hangs) and all(f.name in UPRIGHT for f, *_ in links)
     beside = all(is_beside(f.name) and f.name not in _MOVING for f, *_ in links)
     placed = (
         hung
         or (beside and not all(is_symmetric(f.name) for f, *_ in links))
-        or (all(f.name in _STACKED for f, *_ in links) and are_of_one_size(left, right))
+        or (all(f.name in _STACKED for f, *_ in links) and are_of_one_size(left, right) and hangs[0] == hangs[1])
     )
     others = [f for t in (left, right) for f, _ in scene.facts_of(t) if f not in [g for g, *_ in links]]
     acts = {f.name for t in (left, right) for f, role in scene.facts_of(t) if role == "agent"}
