@@ -926,7 +926,7 @@ def test_the_routes_of_the_studio(served: str, shown: Path, chromium: Any) -> No
     assert page.locator("textarea:focus").bounding_box()["width"] > 200
     page.keyboard.type(" tonight ")  # after the last word
     page.keyboard.press("Enter")
-    assert re.search(r"grass\. tonight$", page.locator(".candidate:focus [data-text]").text_content())
+    assert re.search(r"[a-z]\. tonight$", page.locator(".candidate:focus [data-text]").text_content())
     page.fill("input[name=name]", "no/name")  # refused: the page stays, with what was chosen
     page.click("button:has-text('Save') >> nth=0")
     page.wait_for_selector(".problem:has-text('needs a name')")
