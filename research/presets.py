@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from creperie.core import CreperieError
-from creperie.statistics import AnalysisExtras, find_analysis_preset, fit_study, with_families
+from creperie.statistics import find_analysis_preset, fit_study, with_families
 
 ITEMS = 90
 STEMS = ("alder", "birch", "cedar", "dogwood", "elm", "fir")
@@ -84,7 +84,7 @@ def p_values(task: tuple[Any, ...]) -> list[float]:
     chosen = find_analysis_preset(preset)
     try:
         study = with_families(table, chosen.analyses, option, chosen.ours)
-        found = fit_study(study.table, study.analyses, AnalysisExtras(lenient=True))
+        found = fit_study(study.table, study.analyses, lenient=True)
     except CreperieError:
         return []
     return [c.p for one in found.fits for c in one.fit.coefficients[1:] if not c.name.startswith("model")]

@@ -158,7 +158,7 @@ def test_make_by_a_function(tmp_path: Path) -> None:
     written = cr.make(twice_over, texts, tmp_path / "made")
     assert written.to_polars()["text"].to_list()[0] == "A brown dog chases a cat now."
     assert [len(item.captions) for item in written.items] == [3, 3]
-    cr.register_maker(lambda name, options, captions: lambda caption: "No one.", name="no-one")
+    plugin.register_maker(lambda name, options, captions: lambda caption: "No one.", name="no-one")
     assert cr.make("no-one", texts[:1]).items[0].captions == (texts[0], "No one.")
     for wrong, line in (
         (7, "int is not a maker; pass a maker's name"),
@@ -220,21 +220,21 @@ def test_what_a_program_registers_is_found(world: str, monkeypatch: pytest.Monke
     assert cr.score(world, "backwards:length", tasks="blind").results == cr.score(world, "blind:length").results
     assert model_plugins()["backwards"].value.endswith("load")
 
-    @cr.register_attacker
+    @plugin.register_attacker
     def shouting(models: Any) -> Any:
         (length,) = make_attackers(["length-words"], models)
         return replace(length, name="shouting")
 
     assert set(cr.audit(world, attackers=["shouting"]).to_pandas()["attacker"]) == {"shouting", "cues"}
 
-    @cr.register_maker("mine:swap")
+    @plugin.register_maker("mine:swap")
     def maker(name: str, options: Any, captions: Any) -> Any:
         return build_maker("rules:swap", options, captions)
 
     texts = ["A brown dog chases a white cat."]
     assert len(cr.make("mine:swap", texts).to_pandas()) == len(cr.make("rules:swap", texts).to_pandas())
     own = replace(find_format("sugarcrepe"), name="mine")
-    assert cr.register_format(own) is own
+    assert plugin.register_format(own) is own
     assert find_format("mine") is own
     with pytest.raises(cr.CreperieError, match="did you mean 'backwards'"):
         cr.score(world, "backward:length")
@@ -361,6 +361,6 @@ def test_type_checkers_see_the_keywords_and_read_no_large_library(tmp_path: Path
 
 def test_every_function_is_called_here() -> None:
     source = Path(__file__).read_text(encoding="utf-8")
-    elsewhere = {"tune", "robustness", "overlap", "power"}  # tests/training, tests/statistics
+    elsewhere = {"tune", "robustness", "overlap", "power", "fit_study", "get_benchmark"}  # training, statistics, catalog
     functions = {n for n in cr.__all__ if hasattr(getattr(cr, n), "options")} - elsewhere
     assert [n for n in functions if f"cr.{n}" not in source] == []

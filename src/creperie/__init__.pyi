@@ -9,15 +9,15 @@ from PIL import Image
 
 from creperie.plugin import (
     Attacker,
+    AttackerModels,
     Candidate,
     Captions,
-    Format,
     Maker,
+    MakerOptions,
     Model,
     Pairs,
     Proposal,
     SourceCaption,
-    TextEncoder,
     TextScorer,
 )
 
@@ -25,47 +25,6 @@ from creperie.plugin import (
 __version__: str
 
 _Family: TypeAlias = Literal["linear", "logistic"]
-
-class _CachedScorer:
-    model: TextScorer
-    store: Any
-    def __init__(self, model: TextScorer, stored: bool = True) -> None: ...
-    def score_texts(self, texts: Sequence[str]) -> np.ndarray: ...
-    def likelihoods(self, texts: Sequence[str], reduce: str) -> np.ndarray: ...
-
-@runtime_checkable
-class _ImageStore(Protocol):
-    @property
-    def location(self) -> str: ...
-    def read(self, key: str) -> bytes: ...
-    def __contains__(self, key: str) -> bool: ...
-    def keys(self) -> Iterator[str]: ...
-
-class _Learner(_MarginSource): ...
-
-@dataclass(eq=False, kw_only=True)
-class _MarginSource:
-    seed: int = ...
-    _known: dict[str, dict[str, np.ndarray]] = ...
-    @property
-    def learns(self) -> bool: ...
-    def margins(self, pairs: Pairs, name: str, progress: _Progress = ...) -> np.ndarray: ...
-
-_Progress: TypeAlias = Callable[[str, int | None, str], AbstractContextManager[_Advance]]
-
-_Advance: TypeAlias = Callable[[int], None]
-
-@dataclass(eq=False)
-class _Corpus(_MarginSource):
-    spec: str = ...
-    @property
-    def captions(self) -> list[tuple[str, str]]: ...
-    @property
-    def learns(self) -> bool: ...
-    def texts(self, pairs: Pairs) -> tuple[list[str], np.ndarray]: ...
-    def folds(
-        self, pairs: Pairs, k: int, progress: _Progress
-    ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]: ...
 
 class _Framed:
     def frame(self) -> Any: ...
@@ -232,16 +191,6 @@ class _ExactCount:
     accuracy: float
     ties: int
 
-_TreeParser: TypeAlias = Callable[[str], _Tree | None]
-
-@dataclass(frozen=True, slots=True)
-class _Tree:
-    label: str
-    children: tuple[_Tree, ...] = ...
-    word: str = ...
-    def nodes(self) -> Iterator[_Tree]: ...
-    def __str__(self) -> str: ...
-
 @dataclass(frozen=True)
 class _Parquet:
     files: tuple[Path, ...]
@@ -254,6 +203,14 @@ class _Parquet:
     def rows(self) -> int: ...
     def pieces(self, columns: list[str], rows: int) -> Iterator[Any]: ...
     def read(self, columns: list[str] | None = None, condition: Any | None = None) -> Any: ...
+
+@runtime_checkable
+class _ImageStore(Protocol):
+    @property
+    def location(self) -> str: ...
+    def read(self, key: str) -> bytes: ...
+    def __contains__(self, key: str) -> bool: ...
+    def keys(self) -> Iterator[str]: ...
 
 @dataclass(frozen=True)
 class _Info:
@@ -276,13 +233,6 @@ class _SkippedRecord:
     reason: str
 
 _BenchmarkSpec: TypeAlias = Any
-
-@dataclass(frozen=True)
-class _AgainstOptions:
-    against: Path | None = ...
-    column: str = ...
-    key: str = ...
-    def values(self) -> dict[str, float]: ...
 
 @dataclass(frozen=True)
 class _ComparisonRow:
@@ -414,20 +364,36 @@ class _CandidateVerdict:
     candidate: Candidate
     reason: str = ...
 
-_Check: TypeAlias = Callable[[SourceCaption, Candidate], str | None]
-
-@runtime_checkable
-class _BatchCheck(Protocol):
-    def review(self, pairs: Sequence[tuple[SourceCaption, Candidate]]) -> Sequence[str | None]: ...
-
-_Ties: TypeAlias = Literal["wrong", "half", "right"]
-
 @dataclass(frozen=True)
 class _CaptionMatch:
     caption: str
     text: str
     line: int
     similarity: float
+
+@dataclass(frozen=True)
+class _RefinePlan:
+    method: str = ...
+    attackers: tuple[str, ...] = ...
+    held_out: tuple[str, ...] = ...
+    bins: int | None = ...
+    repair: bool = ...
+    together: bool = ...
+    threshold: float | None = ...
+    p_value: float | None = ...
+    time_limit: float = ...
+    audit: bool = ...
+    @property
+    def how(self) -> _RefinementMethod: ...
+    @property
+    def by_gaps(self) -> bool: ...
+    @property
+    def fineness(self) -> int: ...
+    def settings(self, seed: int) -> _ChoiceSettings: ...
+    def selection(self, models: AttackerModels) -> tuple[str, ...]: ...
+    def watched(self, models: AttackerModels) -> tuple[str, ...]: ...
+    def audited_by(self, models: AttackerModels) -> tuple[str, ...]: ...
+    def audit_models(self, models: AttackerModels) -> AttackerModels: ...
 
 @dataclass(frozen=True)
 class _RefinementMethod:
@@ -463,6 +429,10 @@ class _ChoiceSettings:
     time_limit: float = ...
     seed: int = ...
     p_value: float | None = ...
+
+_Progress: TypeAlias = Callable[[str, int | None, str], AbstractContextManager[_Advance]]
+
+_Advance: TypeAlias = Callable[[int], None]
 
 @dataclass(frozen=True, eq=False)
 class _Choice:
@@ -564,6 +534,19 @@ class _RunHeader:
     @property
     def content(self) -> str: ...
 
+@dataclass(frozen=True)
+class _MetricSettings:
+    ties: _Ties = ...
+    level: float = ...
+    seed: int = ...
+    @property
+    def tie_weight(self) -> float: ...
+    def worth(self, outcomes: np.ndarray) -> np.ndarray: ...
+    def right(self, outcomes: np.ndarray) -> np.ndarray: ...
+    def wrong(self, outcomes: np.ndarray) -> np.ndarray: ...
+
+_Ties: TypeAlias = Literal["wrong", "half", "right"]
+
 @dataclass(frozen=True, eq=False)
 class _Layout:
     rows: np.ndarray
@@ -647,24 +630,6 @@ class _Result:
     def as_dict(self) -> dict[str, Any]: ...
 
 @dataclass(frozen=True)
-class _PrecisionOptions(_DeviceOptions):
-    dtype: str = ...
-
-@dataclass(frozen=True)
-class _DeviceOptions:
-    device: str = ...
-
-@dataclass(frozen=True, slots=True, order=True)
-class _Shard:
-    count: int
-    number: int
-    def range(self, n: int) -> range: ...
-    def of(self, things: Sequence[_T]) -> Sequence[_T]: ...
-    def __str__(self) -> str: ...
-
-_T = TypeVar("_T")
-
-@dataclass(frozen=True)
 class _TuningResult:
     way: str
     accuracy: dict[str, float]
@@ -674,28 +639,24 @@ class _TuningResult:
     trained_weights: int
     model: str
 
-_Document: TypeAlias = Mapping[str, Any]
-
 @dataclass(frozen=True)
-class _BaselineResult:
-    worse: tuple[_WorseRow, ...]
-    better: int
-    unchanged: bool
-    not_run: tuple[str, ...]
-    @property
-    def code(self) -> int: ...
-    @property
-    def text(self) -> str: ...
-    def document(self) -> dict[str, Any]: ...
+class _AuditOptions:
+    attackers: tuple[str, ...] = ...
+    threshold: float = ...
+    full: bool = ...
+    syntax: bool = ...
+    parser: str = ...
+    def tree_parser(self) -> _TreeParser | None: ...
 
-@dataclass(frozen=True)
-class _WorseRow:
-    subset: str
-    attacker: str
-    before: float
-    now: float
-    p: float
-    choice: str = ...
+_TreeParser: TypeAlias = Callable[[str], _Tree | None]
+
+@dataclass(frozen=True, slots=True)
+class _Tree:
+    label: str
+    children: tuple[_Tree, ...] = ...
+    word: str = ...
+    def nodes(self) -> Iterator[_Tree]: ...
+    def __str__(self) -> str: ...
 
 class _Engine(Protocol):
     @property
@@ -803,6 +764,18 @@ class _Finding:
     item: str
     message: str
 
+@dataclass(frozen=True)
+class _CompareOptions(_AgainstOptions):
+    tasks: tuple[str, ...] = ...
+    common: bool = ...
+
+@dataclass(frozen=True)
+class _AgainstOptions:
+    against: Path | None = ...
+    column: str = ...
+    key: str = ...
+    def values(self) -> dict[str, float]: ...
+
 _RunSpec: TypeAlias = Run | str | Path
 
 @dataclass(frozen=True)
@@ -877,6 +850,12 @@ class _StageResult:
     def document(self) -> dict[str, Any]: ...
 
 _State: TypeAlias = Literal["cooked", "unchanged", "skipped", "given"]
+
+@dataclass(frozen=True)
+class _ItemOptions:
+    task: str = ...
+    response: Literal["auto", "2pl", "1pl", "none"] = ...
+    short: float = ...
 
 @dataclass(frozen=True)
 class _FigureOptions(_AgainstOptions):
@@ -1003,6 +982,13 @@ class _MeasuredCell:
     chance: float = ...
 
 @dataclass(frozen=True)
+class _AnalysisExtras:
+    per_model: bool = ...
+    lenient: bool = ...
+    required: str = ...
+    cells: tuple[str, str] | None = ...
+
+@dataclass(frozen=True)
 class _FittedStudy:
     fits: tuple[_Analysed, ...]
     skipped: tuple[_SkippedAnalysis, ...] = ...
@@ -1102,6 +1088,16 @@ class _Roles:
     def document(self) -> dict[str, list[str]]: ...
 
 @dataclass(frozen=True)
+class _DownloadOptions:
+    copy: Path | None = ...
+    out: Path | None = ...
+    images: str = ...
+    copy_images: bool = ...
+    mirror: str = ...
+    large_ok: bool = ...
+    force: bool = ...
+
+@dataclass(frozen=True)
 class _Limits:
     connect: float = ...
     read: float = ...
@@ -1177,6 +1173,14 @@ class _LongTable:
 
 _WriteFoils: TypeAlias = Callable[[str], str | Sequence[str] | None]
 
+@dataclass(frozen=True)
+class _JobOptions:
+    images: str | None = ...
+    limit: int | None = ...
+    sample: int | None = ...
+    shard: str | None = ...
+    force: bool = ...
+
 @dataclass(frozen=True, slots=True)
 class _RenderOptions:
     samples: int = ...
@@ -1220,42 +1224,66 @@ class _Solid:
     inside: bool = ...
 
 @dataclass(frozen=True)
-class _Standings:
-    columns: list[_StandingsColumn]
-    models: list[str]
-    mean: dict[str, float]
-    mean_rank: dict[str, float]
-    notes: list[str] = ...
-    def document(self) -> dict[str, Any]: ...
+class _OverlapOptions:
+    near: float = ...
 
 @dataclass(frozen=True)
-class _StandingsColumn:
-    benchmark: str
-    task: str
-    hash: str
-    chance: float
-    subsets: tuple[str, ...]
-    models: dict[str, _Standing]
-    note: str = ...
-    @property
-    def name(self) -> str: ...
-
-@dataclass(frozen=True)
-class _Standing:
-    accuracy: float
-    low: float
-    high: float
-    n: int
-    ties: int
-    rank: int
-    groups: str
-    subsets: tuple[float, ...] = ...
-    void: int = ...
+class _PowerOptions:
+    items: int | None = ...
+    per_image: int = ...
+    icc: float = ...
+    accuracy: float | None = ...
+    difference: float | None = ...
+    discordant: float | None = ...
+    width: float = ...
+    threshold: float = ...
+    attackers: tuple[str, ...] = ...
+    through: str = ...
+    raters: int = ...
+    kappa: float = ...
+    least: float = ...
+    target: float = ...
+    simulations: int = ...
+    seed: int = ...
 
 @dataclass(frozen=True)
 class _ReportPage:
     html: str = ...
     def save(self, path: str | Path) -> Path: ...
+
+@dataclass(frozen=True)
+class _RobustOptions:
+    margin: float = ...
+    wrong: str = ...
+    blind: tuple[str, ...] = ...
+
+@dataclass(frozen=True)
+class _ScoreOptions(_PrecisionOptions):
+    dtype: str = ...
+    tasks: tuple[str, ...] = ...
+    batch_size: int | None = ...
+    settings: _MetricSettings = ...
+    command: str = ...
+    cache: bool | str = ...
+    shard: _Shard | None = ...
+
+@dataclass(frozen=True)
+class _PrecisionOptions(_DeviceOptions):
+    dtype: str = ...
+
+@dataclass(frozen=True)
+class _DeviceOptions:
+    device: str = ...
+
+@dataclass(frozen=True, slots=True, order=True)
+class _Shard:
+    count: int
+    number: int
+    def range(self, n: int) -> range: ...
+    def of(self, things: Sequence[_T]) -> Sequence[_T]: ...
+    def __str__(self) -> str: ...
+
+_T = TypeVar("_T")
 
 class _StudyRow(_SchemaTable):
     name: Any = ...
@@ -1356,6 +1384,44 @@ class _SmallConfig:
     @property
     def shrink(self) -> int: ...
 
+@dataclass(frozen=True)
+class _TrainOptions(_DeviceOptions):
+    negatives: tuple[str, ...] = ...
+    refined: bool = ...
+    tuning: str = ...
+    rank: int = ...
+    targets: tuple[str, ...] = ...
+    truncate: bool = ...
+    force: bool = ...
+
+@dataclass(frozen=True)
+class _TrainingSettings:
+    objective: str = ...
+    epochs: int = ...
+    steps: int | None = ...
+    batch: int = ...
+    lr: float = ...
+    weight_decay: float = ...
+    warmup: int = ...
+    betas: tuple[float, float] = ...
+    clip_norm: float = ...
+    accumulate: int = ...
+    precision: str = ...
+    save_every: int = ...
+    keep: int = ...
+    seed: int = ...
+    def total(self, examples: int) -> int: ...
+    def epoch(self, examples: int) -> int: ...
+    @property
+    def document(self) -> dict[str, Any]: ...
+
+@dataclass(frozen=True)
+class _TowerOptions:
+    image_tower: str = ...
+    text_tower: str = ...
+    head: str = ...
+    train_towers: tuple[str, ...] = ...
+
 @dataclass(frozen=True, slots=True)
 class _WorldExample:
     image: np.ndarray
@@ -1395,6 +1461,15 @@ class _Truth:
 
 _Verdict: TypeAlias = Literal["entailed", "contradicted", "compatible", "unknown"]
 
+@dataclass(frozen=True)
+class _TuneOptions(_DeviceOptions):
+    ways: tuple[str, ...] = ...
+    share: float = ...
+    train_on: tuple[str, ...] = ...
+    rank: int = ...
+    pairs: int = ...
+    lora_rate: float = ...
+
 @dataclass(frozen=True, eq=False, repr=False)
 class _WrappedModel:
     model: Any
@@ -1413,9 +1488,44 @@ class _WrappedModel:
         self, device: str = "auto", dtype: str = "auto", cache: bool | str = True
     ) -> Iterator[tuple[Model, bool]]: ...
 
+class _CachedScorer:
+    model: TextScorer
+    store: Any
+    def __init__(self, model: TextScorer, stored: bool = True) -> None: ...
+    def score_texts(self, texts: Sequence[str]) -> np.ndarray: ...
+    def likelihoods(self, texts: Sequence[str], reduce: str) -> np.ndarray: ...
+
+class _Learner(_MarginSource): ...
+
+@dataclass(eq=False, kw_only=True)
+class _MarginSource:
+    seed: int = ...
+    _known: dict[str, dict[str, np.ndarray]] = ...
+    @property
+    def learns(self) -> bool: ...
+    def margins(self, pairs: Pairs, name: str, progress: _Progress = ...) -> np.ndarray: ...
+
+@dataclass(eq=False)
+class _Corpus(_MarginSource):
+    spec: str = ...
+    @property
+    def captions(self) -> list[tuple[str, str]]: ...
+    @property
+    def learns(self) -> bool: ...
+    def texts(self, pairs: Pairs) -> tuple[list[str], np.ndarray]: ...
+    def folds(
+        self, pairs: Pairs, k: int, progress: _Progress
+    ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]: ...
+
 _Role: TypeAlias = Literal["positive", "negative"]
 
 _Files: TypeAlias = dict[str, bytes]
+
+_Check: TypeAlias = Callable[[SourceCaption, Candidate], str | None]
+
+@runtime_checkable
+class _BatchCheck(Protocol):
+    def review(self, pairs: Sequence[tuple[SourceCaption, Candidate]]) -> Sequence[str | None]: ...
 
 _ProposeOne: TypeAlias = Callable[[SourceCaption, Any, MakerOptions], Proposal]
 
@@ -1447,57 +1557,6 @@ class Analysis:
         """The fixed terms, each split into its factors."""
 
     def document(self) -> dict[str, Any]: ...
-
-# from creperie.statistics.analyse import AnalysisExtras as AnalysisExtras
-@dataclass(frozen=True)
-class AnalysisExtras:
-    """Further settings of an analysis."""
-
-    per_model: bool = ...
-    lenient: bool = ...
-    required: str = ...
-    cells: tuple[str, str] | None = ...
-
-# from creperie.auditing.battery import AttackerModels as AttackerModels
-@dataclass(frozen=True)
-class AttackerModels:
-    """The models that attackers may use, given by URI, and the random seed."""
-
-    lm: str = ...
-    encoder: str = ...
-    image_encoder: str = ...
-    plausibility: str = ...
-    grammar: str = ...
-    corpus: str = ...
-    seed: int = ...
-    cache: bool = ...
-    @property
-    def lm_uri(self) -> str:
-        """The URI of the language model to use; empty if there is none."""
-
-    @property
-    def encoder_uri(self) -> str:
-        """The URI of the text encoder to use; empty if there is none."""
-
-    @property
-    def by_family(self) -> dict[str, str]:
-        """The name of the model that each family of attackers uses: the last part of the model's URI."""
-
-    def asked_for(self, attackers: Iterable[str]) -> AttackerModels:
-        """Return a copy with only the models that are needed. Models that the user named are always kept; installed
-        models are kept only if one of these attackers uses them."""
-
-    @property
-    def language_model(self) -> _CachedScorer: ...
-    @property
-    def text_encoder(self) -> TextEncoder: ...
-    def image_attacker(self, images: _ImageStore) -> Attacker | None:
-        """Return the attacker that sees only images; None if no image encoder was named."""
-
-    @property
-    def learner(self) -> _Learner: ...
-    @property
-    def captions(self) -> _Corpus: ...
 
 # from creperie.auditing.result import Audit as Audit
 @dataclass(frozen=True)
@@ -1550,20 +1609,6 @@ class Audit(_Framed):
     def frame(self) -> Any:
         """Return an Arrow table with one row per subset and attacker. In rows with a `view`, attackers saw only a
         part of the data: one of several true captions of each item, or the images without captions."""
-
-# from creperie.auditing.options import AuditOptions as AuditOptions
-@dataclass(frozen=True)
-class AuditOptions:
-    """The options of an audit: which attackers are run, what accuracy is tolerated, and which further
-    comparisons of captions are made."""
-
-    attackers: tuple[str, ...] = ...
-    threshold: float = ...
-    full: bool = ...
-    syntax: bool = ...
-    parser: str = ...
-    def tree_parser(self) -> _TreeParser | None:
-        """Return the parser for comparing the syntax of captions; None if syntax is not compared."""
 
 # from creperie.bench.benchmark import Benchmark as Benchmark
 @dataclass(frozen=True)
@@ -1690,14 +1735,6 @@ class BenchmarkCallback:
     def load_state_dict(self, state: Mapping[str, Any]) -> None: ...
     def __getattr__(self, name: str) -> Any: ...
 
-# from creperie.scoring.compare_runs import CompareOptions as CompareOptions
-@dataclass(frozen=True)
-class CompareOptions(_AgainstOptions):
-    """Options of a comparison: the tasks, the items, and an external column to correlate the scores with."""
-
-    tasks: tuple[str, ...] = ...
-    common: bool = ...
-
 # from creperie.scoring.compare_runs import Comparisons as Comparisons
 @dataclass
 class Comparisons(_Framed):
@@ -1724,19 +1761,6 @@ class CreperieError(Exception):
     hint: Any
     def __init__(self, what: str, *, where: object = "", hint: str = "") -> None: ...
     def __str__(self) -> str: ...
-
-# from creperie.bench.catalog.get import DownloadOptions as DownloadOptions
-@dataclass(frozen=True)
-class DownloadOptions:
-    """Options of `get_benchmark`."""
-
-    copy: Path | None = ...
-    out: Path | None = ...
-    images: str = ...
-    copy_images: bool = ...
-    mirror: str = ...
-    large_ok: bool = ...
-    force: bool = ...
 
 # from creperie.bench.item import Item as Item
 @dataclass(frozen=True, slots=True)
@@ -1769,15 +1793,6 @@ class Item:
     @property
     def negatives(self) -> tuple[str, ...]:
         """The captions that are true of no image."""
-
-# from creperie.statistics.items import ItemOptions as ItemOptions
-@dataclass(frozen=True)
-class ItemOptions:
-    """Options of an item analysis."""
-
-    task: str = ...
-    response: Literal["auto", "2pl", "1pl", "none"] = ...
-    short: float = ...
 
 # from creperie.statistics.items import ItemStudy as ItemStudy
 @dataclass(frozen=True, eq=False)
@@ -1821,18 +1836,6 @@ class ItemStudy(_Framed):
 
     def __repr__(self) -> str: ...
 
-# from creperie.making.options import JobOptions as JobOptions
-@dataclass(frozen=True)
-class JobOptions:
-    """The options of a generation job: which captions it uses, and whether it may overwrite what is in the
-    output folder."""
-
-    images: str | None = ...
-    limit: int | None = ...
-    sample: int | None = ...
-    shard: str | None = ...
-    force: bool = ...
-
 # from creperie.reporting.figures.accuracy import Levels as Levels
 @dataclass(frozen=True)
 class Levels:
@@ -1874,60 +1877,6 @@ class Made(_Framed):
 
     def __repr__(self) -> str: ...
 
-# from creperie.making.options import MakerOptions as MakerOptions
-@dataclass(frozen=True)
-class MakerOptions:
-    """The options that makers share. A maker ignores the ones that do not concern it."""
-
-    seed: int = ...
-    foils: int = ...
-    apart: bool = ...
-    as_published: bool = ...
-    matched: bool = ...
-    tidy: bool = ...
-    parser: str = ...
-    others: str = ...
-    model: str = ...
-    prompts: str = ...
-    duplicates: str = ...
-    evidence: str = ...
-    lm: str = ...
-    band: float = ...
-    corpus: str = ...
-    plausible: str = ...
-    taste: bool = ...
-    nli: str = ...
-    judge: str = ...
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """The options to record: those that differ from the defaults, and always the seed."""
-
-    @property
-    def model_checks(self) -> tuple[_Check | _BatchCheck, ...]:
-        """The checks that ask a model. If the option `nli` is set, its classifier rejects foils that the caption
-        entails. If the option `judge` is set, its model decides about foils that the rules leave open."""
-
-# from creperie.metrics.settings import MetricSettings as MetricSettings
-@dataclass(frozen=True)
-class MetricSettings:
-    """The tie rule, the confidence level, and the random seed. The seed is used to draw the images of a blind
-    twin (a copy of the benchmark with meaningless images)."""
-
-    ties: _Ties = ...
-    level: float = ...
-    seed: int = ...
-    @property
-    def tie_weight(self) -> float: ...
-    def worth(self, outcomes: np.ndarray) -> np.ndarray:
-        """Return the value of each outcome: 1 for a hit, the weight of the tie rule for a tie, 0 otherwise."""
-
-    def right(self, outcomes: np.ndarray) -> np.ndarray:
-        """Return a boolean for each outcome, for measures that count whole items. It is True for hits and, depending
-        on the tie rule, for ties."""
-
-    def wrong(self, outcomes: np.ndarray) -> np.ndarray:
-        """Return a boolean for each outcome: True if it is neither right nor void."""
-
 # from creperie.statistics.contamination import Overlap as Overlap
 @dataclass
 class Overlap:
@@ -1943,13 +1892,6 @@ class Overlap:
     images: int = ...
     matches: list[_CaptionMatch] = ...
     def document(self) -> dict[str, Any]: ...
-
-# from creperie.statistics.contamination import OverlapOptions as OverlapOptions
-@dataclass(frozen=True)
-class OverlapOptions:
-    """Options that decide which captions count as similar."""
-
-    near: float = ...
 
 # from creperie.statistics.planning import PowerEstimate as PowerEstimate
 @dataclass(frozen=True)
@@ -1967,76 +1909,6 @@ class PowerEstimate:
     difference: float = ...
     def document(self) -> dict[str, Any]: ...
 
-# from creperie.statistics.planning import PowerOptions as PowerOptions
-@dataclass(frozen=True)
-class PowerOptions:
-    """The parameters of the study that is planned."""
-
-    items: int | None = ...
-    per_image: int = ...
-    icc: float = ...
-    accuracy: float | None = ...
-    difference: float | None = ...
-    discordant: float | None = ...
-    width: float = ...
-    threshold: float = ...
-    attackers: tuple[str, ...] = ...
-    through: str = ...
-    raters: int = ...
-    kappa: float = ...
-    least: float = ...
-    target: float = ...
-    simulations: int = ...
-    seed: int = ...
-
-# from creperie.refining.plan import RefinePlan as RefinePlan
-@dataclass(frozen=True)
-class RefinePlan:
-    """The options of a refinement. If no attackers are named, the defaults of the method are used."""
-
-    method: str = ...
-    attackers: tuple[str, ...] = ...
-    held_out: tuple[str, ...] = ...
-    bins: int | None = ...
-    repair: bool = ...
-    together: bool = ...
-    threshold: float | None = ...
-    p_value: float | None = ...
-    time_limit: float = ...
-    audit: bool = ...
-    @property
-    def how(self) -> _RefinementMethod:
-        """The method's entry in the registry."""
-
-    @property
-    def by_gaps(self) -> bool:
-        """True if the choice of items depends only on the attackers' gaps (how much each attacker prefers an item's
-        true captions), and captions are not changed."""
-
-    @property
-    def fineness(self) -> int:
-        """The number of bins into which a method sorts positive gaps, and also negative ones; 0 if the method uses
-        no bins."""
-
-    def settings(self, seed: int) -> _ChoiceSettings:
-        """Return those settings of the plan that a method may use."""
-
-    def selection(self, models: AttackerModels) -> tuple[str, ...]:
-        """Return the names of the attackers against which items are selected."""
-
-    def watched(self, models: AttackerModels) -> tuple[str, ...]:
-        """Return the names of attackers that are measured although the selection does not use them. These are the
-        held-out attackers or, by default, all that are cheap to run."""
-
-    def audited_by(self, models: AttackerModels) -> tuple[str, ...]:
-        """Return the names of the attackers for the final audit. If attackers are held out, these are the attackers
-        selected against and those held out."""
-
-    def audit_models(self, models: AttackerModels) -> AttackerModels:
-        """Return the models for the final audit. By default these are all of `models`. If the user named the
-        attackers to select against, they are the models that the user named, and those that these attackers
-        or the held-out ones need."""
-
 # from creperie.refining.refinement import Refined as Refined
 @dataclass(frozen=True)
 class Refined(_Framed):
@@ -2044,7 +1916,7 @@ class Refined(_Framed):
 
     bench: Benchmark
     original: Benchmark
-    plan: RefinePlan
+    plan: _RefinePlan
     seed: int
     removed: Sequence[_Removal]
     outcomes: tuple[_SubsetOutcome, ...]
@@ -2070,15 +1942,6 @@ class Refined(_Framed):
     def frame(self) -> Any:
         """Return an Arrow table of the attackers' results, with one row per attacker, subset and stage (before or
         after)."""
-
-# from creperie.statistics.rankings import RobustOptions as RobustOptions
-@dataclass(frozen=True)
-class RobustOptions:
-    """Options of a robustness analysis: the choices and the wrong labels that a ranking should withstand."""
-
-    margin: float = ...
-    wrong: str = ...
-    blind: tuple[str, ...] = ...
 
 # from creperie.statistics.rankings import Robustness as Robustness
 @dataclass(frozen=True)
@@ -2115,7 +1978,7 @@ class Run(_RunHeader, _Framed):
     @property
     def tasks(self) -> tuple[str, ...]: ...
     @property
-    def settings(self) -> MetricSettings:
+    def settings(self) -> _MetricSettings:
         """The tie rule, confidence level and seed with which the stored results were computed."""
 
     @property
@@ -2188,26 +2051,13 @@ class Run(_RunHeader, _Framed):
         """Return a task; raise a UsageError if the run lacks the scores that it needs."""
 
     def evaluate(
-        self, tasks: str | _Judge | Iterable[str | _Judge] | None = None, settings: MetricSettings | None = None
+        self, tasks: str | _Judge | Iterable[str | _Judge] | None = None, settings: _MetricSettings | None = None
     ) -> list[_Result]:
         """Return results recomputed from the stored scores. `settings` and `tasks` (names or functions) may differ
         from those of the run."""
 
     def save(self, folder: str | Path) -> Run:
         """Write the run atomically to `folder/<name>`, replacing an older run of that name; return the saved run."""
-
-# from creperie.scoring.options import ScoreOptions as ScoreOptions
-@dataclass(frozen=True)
-class ScoreOptions(_PrecisionOptions):
-    """Options of scoring. If no tasks are named, all tasks that suit the benchmark and the model are scored."""
-
-    dtype: str = ...
-    tasks: tuple[str, ...] = ...
-    batch_size: int | None = ...
-    settings: MetricSettings = ...
-    command: str = ...
-    cache: bool | str = ...
-    shard: _Shard | None = ...
 
 # from creperie.reporting.figures.accuracy import Series as Series
 @dataclass(frozen=True)
@@ -2240,29 +2090,6 @@ class StudyPlan:
         """Return how many questions an annotator who has given `answered` answers may have skipped: `skips` if it is
         set, otherwise 5 + answered // 5."""
 
-# from creperie.training.options import TowerOptions as TowerOptions
-@dataclass(frozen=True)
-class TowerOptions:
-    """Options that name two pretrained towers to join, instead of a model to train."""
-
-    image_tower: str = ...
-    text_tower: str = ...
-    head: str = ...
-    train_towers: tuple[str, ...] = ...
-
-# from creperie.training.options import TrainOptions as TrainOptions
-@dataclass(frozen=True)
-class TrainOptions(_DeviceOptions):
-    """Options of training: the foils to train with, and the part of the model to train."""
-
-    negatives: tuple[str, ...] = ...
-    refined: bool = ...
-    tuning: str = ...
-    rank: int = ...
-    targets: tuple[str, ...] = ...
-    truncate: bool = ...
-    force: bool = ...
-
 # from creperie.training.loop import Trained as Trained
 @dataclass(frozen=True)
 class Trained:
@@ -2272,48 +2099,6 @@ class Trained:
     document: dict[str, Any]
     uri: str
     def __repr__(self) -> str: ...
-
-# from creperie.training.settings import TrainingSettings as TrainingSettings
-@dataclass(frozen=True)
-class TrainingSettings:
-    """The settings of a training run. The defaults are those of NegCLIP and SugarCrepe. If `steps` is given,
-    training ends after this many steps, even within an epoch."""
-
-    objective: str = ...
-    epochs: int = ...
-    steps: int | None = ...
-    batch: int = ...
-    lr: float = ...
-    weight_decay: float = ...
-    warmup: int = ...
-    betas: tuple[float, float] = ...
-    clip_norm: float = ...
-    accumulate: int = ...
-    precision: str = ...
-    save_every: int = ...
-    keep: int = ...
-    seed: int = ...
-    def total(self, examples: int) -> int:
-        """Return the total number of optimiser steps for a number of examples."""
-
-    def epoch(self, examples: int) -> int:
-        """Return the number of optimiser steps per epoch. An incomplete last batch is dropped, because it would have
-        fewer negatives."""
-
-    @property
-    def document(self) -> dict[str, Any]: ...
-
-# from creperie.training.options import TuneOptions as TuneOptions
-@dataclass(frozen=True)
-class TuneOptions(_DeviceOptions):
-    """Options of a comparison of tuning methods: the methods, and the fraction of each subset to train on."""
-
-    ways: tuple[str, ...] = ...
-    share: float = ...
-    train_on: tuple[str, ...] = ...
-    rank: int = ...
-    pairs: int = ...
-    lora_rate: float = ...
 
 # from creperie.training.tuning_study import TuningComparison as TuningComparison
 @dataclass(frozen=True)
@@ -2353,17 +2138,12 @@ def accuracy_by_subset(series: Sequence[Series], levels: Levels = ..., *, title:
     """Return a figure with one row per subset and, in each row, one dot per model. Ticks mark chance; diamonds
     mark human accuracy."""
 
-# from creperie.reporting.continuous import against_baseline as against_baseline
-def against_baseline(now: _Document, before: _Document) -> _BaselineResult:
-    """Compare an audit (`now`) with a baseline (`before`). Return which leaks are new and which have grown
-    significantly."""
-
 # from creperie.auditing.run import audit as audit
 def audit(
     bench: _BenchmarkSpec,
     attackers: Sequence[str] | str = ...,
     *,
-    options: AuditOptions = ...,
+    options: _AuditOptions = ...,
     models: AttackerModels = ...,
     engine: _Engine | None = None,
     progress: _Progress | None = ...,
@@ -2384,11 +2164,6 @@ def audit(
     """Attack a benchmark without its images, and return the verdict and the cues through which it leaks. `bench`
     is a benchmark, a spec or a path."""
 
-# from creperie.auditing.document import audit_document as audit_document
-def audit_document(audit: Audit, spec: str | Path = "", options: Mapping[str, Any] = ...) -> dict[str, Any]:
-    """Return everything that an audit found, as a document for JSON. `spec` is the benchmark as the user named
-    it, and `options` are the options that differ from their defaults."""
-
 # from creperie.bench.catalog.entries import catalog_entries as catalog_entries
 def catalog_entries() -> tuple[_CatalogEntry, ...]:
     """Return all benchmarks of the catalog, in catalog order."""
@@ -2405,8 +2180,8 @@ def clusters_of(counts: np.ndarray, keys: Sequence[Hashable] | np.ndarray) -> np
 # from creperie.scoring.compare_runs import compare as compare
 def compare(
     *runs: _RunSpec | Sequence[_RunSpec],
-    options: CompareOptions = ...,
-    settings: MetricSettings = ...,
+    options: _CompareOptions = ...,
+    settings: _MetricSettings = ...,
     against: str | Path | None = None,
     column: str = "",
     key: str = "model",
@@ -2435,8 +2210,8 @@ def cook(
 def difficulty(
     runs: Sequence[Run | str | Path],
     *,
-    options: ItemOptions = ...,
-    settings: MetricSettings = ...,
+    options: _ItemOptions = ...,
+    settings: _MetricSettings = ...,
     task: str = "",
     response: Literal["auto", "2pl", "1pl", "none"] = "auto",
     short: float = 0.1,
@@ -2453,7 +2228,7 @@ def evaluate(
     subsets: Sequence[Hashable] | np.ndarray | None = None,
     clusters: np.ndarray | None = None,
     swap: np.ndarray | None = None,
-    settings: MetricSettings = ...,
+    settings: _MetricSettings = ...,
 ) -> list[_Result]:
     """Return the results of a task for every subset and for all items together. If there are several subsets,
     the macro mean is included."""
@@ -2482,13 +2257,17 @@ def fill_table(
     """Return a published table with the results of runs, one row per model. `rows` are further rows, from stages
     of a recipe. `sets` describe the benchmarks on which these rows were computed."""
 
-# from creperie.bench.formats.registry import find_format as find_format
-def find_format(name: str) -> Format:
-    """Return the format with this name or alias. Plug-ins are searched only if no built-in format has it."""
-
 # from creperie.statistics.analyse import fit_study as fit_study
 def fit_study(
-    table: Any, analyses: Mapping[str, Analysis], wish: AnalysisExtras | None = None, progress: _Progress = ...
+    table: Any,
+    analyses: Mapping[str, Analysis],
+    *,
+    wish: _AnalysisExtras = ...,
+    progress: _Progress = ...,
+    per_model: bool = False,
+    lenient: bool = False,
+    required: str = "",
+    cells: str | Sequence[str] | None = None,
 ) -> _FittedStudy:
     """Fit each analysis to all rows and, with `wish.per_model`, also to the rows of each model separately.
     Return the fits and the skipped analyses."""
@@ -2512,7 +2291,18 @@ def from_pandas(
 
 # from creperie.bench.catalog.get import get_benchmark as get_benchmark
 def get_benchmark(
-    name: str, wish: DownloadOptions | None = None, *, limits: _Limits | None = None, progress: _Progress = ...
+    name: str,
+    *,
+    wish: _DownloadOptions = ...,
+    limits: _Limits | None = None,
+    progress: _Progress = ...,
+    copy: str | Path | None = None,
+    out: str | Path | None = None,
+    images: str | Path = "fetch",
+    copy_images: bool = False,
+    mirror: str | Path = "",
+    large_ok: bool = False,
+    force: bool = False,
 ) -> _Downloaded:
     """Download a benchmark, or read the user's copy of it, save it as a benchmark folder, and return the result."""
 
@@ -2572,7 +2362,7 @@ def make(
     out: str | Path | None = None,
     *,
     options: MakerOptions = ...,
-    job: JobOptions = ...,
+    job: _JobOptions = ...,
     engine: _Engine | None = None,
     progress: _Progress | None = ...,
     seed: int = 0,
@@ -2609,10 +2399,6 @@ def make_world(
     """Return a benchmark of the generated world. Its images are rendered when they are read or when the
     benchmark is saved."""
 
-# from creperie.reporting.continuous import markdown_summary as markdown_summary
-def markdown_summary(audit: _Document, result: _BaselineResult | None = None) -> str:
-    """Return a summary for a pull request: the verdict, the leaks, and what was not run."""
-
 # from creperie.annotation.database import open_database as open_database
 def open_database(place: str | Path = ...) -> _Database:
     """Open the database at a path or URL, bring its tables up to date, and return it."""
@@ -2627,7 +2413,7 @@ def overlap(
     bench: Benchmark | str | Path,
     corpus: Benchmark | str | Path,
     *,
-    options: OverlapOptions = ...,
+    options: _OverlapOptions = ...,
     progress: _Progress = ...,
     near: float = 0.7,
 ) -> Overlap:
@@ -2638,7 +2424,7 @@ def power(
     claim: str,
     runs: Sequence[Run] = ...,
     *,
-    options: PowerOptions = ...,
+    options: _PowerOptions = ...,
     items: int | None = None,
     per_image: int = 1,
     icc: float = 0.1,
@@ -2663,21 +2449,11 @@ def power(
 def published_table(key: str) -> _PublishedTable:
     """Return the table named `paper/number`."""
 
-# from creperie.scoring.standings import rank_runs as rank_runs
-def rank_runs(
-    runs: Sequence[Run],
-    *,
-    names: Mapping[str, str] | None = None,
-    tasks: Iterable[str] = ...,
-    settings: MetricSettings | None = None,
-) -> _Standings:
-    """Return the standings of the runs' models."""
-
 # from creperie.refining.refinement import refine as refine
 def refine(
     bench: _BenchmarkSpec,
     *,
-    plan: RefinePlan = ...,
+    plan: _RefinePlan = ...,
     models: AttackerModels = ...,
     engine: _Engine | None = None,
     progress: _Progress | None = ...,
@@ -2703,22 +2479,6 @@ def refine(
     """Refine a benchmark and audit the result. `bench` is a benchmark, a spec or a path. As in the papers,
     subsets are refined separately, unless the option `together` is set."""
 
-# from creperie.core.plugins import register_attacker as register_attacker
-def register_attacker(plugin: Any = None, name: str = "") -> Any:
-    """Register `plugin`, a function that takes an `AttackerModels` and returns an attacker. `register_attacker`
-    can also be used as a decorator."""
-
-# from creperie.core.plugins import register_format as register_format
-def register_format(plugin: Any = None, name: str = "") -> Any:
-    """Register a format that benchmarks can be read from. `plugin` is a `bench.Format` or a function that
-    returns a benchmark; the function takes a source with the attributes `path` and `options`.
-    `register_format` can also be used as a decorator."""
-
-# from creperie.core.plugins import register_maker as register_maker
-def register_maker(plugin: Any = None, name: str = "") -> Any:
-    """Register `plugin`, a function of (name, options, captions) that returns a maker. `register_maker` can also
-    be used as a decorator."""
-
 # from creperie.core.plugins import register_model as register_model
 def register_model(plugin: Any = None, name: str = "") -> Any:
     """Register a kind of model URI. `plugin` is a function of (uri, options, place). It returns a model in any
@@ -2742,8 +2502,8 @@ def report(
 def robustness(
     runs: Sequence[Run | str | Path],
     *,
-    options: RobustOptions = ...,
-    settings: MetricSettings = ...,
+    options: _RobustOptions = ...,
+    settings: _MetricSettings = ...,
     margin: float = 0.02,
     wrong: str | Path = "",
     blind: str | Sequence[str] = ...,
@@ -2768,7 +2528,7 @@ def score(
     bench: _BenchmarkSpec,
     model: Any,
     *,
-    options: ScoreOptions = ...,
+    options: _ScoreOptions = ...,
     tasks: str | _Judge | Sequence[str | _Judge] = ...,
     cache: bool | str | None = None,
     out: str | Path | None = None,
@@ -2815,9 +2575,9 @@ def train(
     model: str | _TowersConfig | _SmallConfig | None,
     out: str | Path,
     *,
-    options: TrainOptions = ...,
-    settings: TrainingSettings = ...,
-    towers: TowerOptions = ...,
+    options: _TrainOptions = ...,
+    settings: _TrainingSettings = ...,
+    towers: _TowerOptions = ...,
     engine: _Engine | None = None,
     progress: _Progress | None = ...,
     device: str | Path = "auto",
@@ -2868,8 +2628,8 @@ def tune(
     model: str,
     out: str | Path,
     *,
-    options: TuneOptions = ...,
-    settings: TrainingSettings = ...,
+    options: _TuneOptions = ...,
+    settings: _TrainingSettings = ...,
     progress: _Progress = ...,
     device: str | Path = "auto",
     ways: str | Sequence[str] = ...,
@@ -2905,7 +2665,3 @@ def wrap(
     options: Mapping[str, str] | None = None,
 ) -> _WrappedModel:
     """Wrap a model in memory so that it can be scored."""
-
-# from creperie.bench.formats.registry import write_format as write_format
-def write_format(format: Format, bench: Benchmark, target: str | Path, *, force: bool = False) -> list[Path]:
-    """Write a benchmark in a published format, atomically, and return the paths of the files."""

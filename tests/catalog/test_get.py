@@ -77,7 +77,7 @@ def catalog(small: CatalogEntry, monkeypatch: pytest.MonkeyPatch) -> Catalog:
 @pytest.fixture
 def get(catalog: Catalog, limits: Limits) -> Get:
     """Get a benchmark of the catalog, the small one where none is named, with these options."""
-    return lambda name="small", **options: get_benchmark(name, DownloadOptions(**options), limits=limits)
+    return lambda name="small", **options: get_benchmark(name, **options, limits=limits)
 
 
 def test_text_and_images_come_and_the_name_loads(site: Any, home: Path, jpeg: Jpeg, get: Get) -> None:
@@ -349,7 +349,7 @@ def test_the_real_files_come_through_the_official_path(
         return None
 
     site.anything = serve
-    got = get_benchmark(name, DownloadOptions(images="none", mirror=site.url), limits=limits)
+    got = get_benchmark(name, images="none", mirror=site.url, limits=limits)
     assert entry.items == len(got.benchmark) or name == "vl-checklist"
     assert all(f["pinned"] for f in got.text.files)
     assert not entry.subsets or dict(entry.subsets) == got.benchmark.subsets
@@ -361,7 +361,7 @@ def test_the_real_files_come_through_the_official_path(
 
 
 def test_the_real_sugarcrepe_as_own_copy(shared_data: Path, home: Path, limits: Limits) -> None:
-    got = get_benchmark("sugarcrepe", DownloadOptions(copy=shared_data / "sugarcrepe", images="none"), limits=limits)
+    got = get_benchmark("sugarcrepe", copy=shared_data / "sugarcrepe", images="none", limits=limits)
     assert len(got.benchmark) == 7511
     assert [f["same"] for f in got.text.files] == [True] * 7
     assert len(load("sugarcrepe")) == 7511
@@ -374,13 +374,11 @@ def test_the_real_sugarcrepe_with_its_1560_images(
     picture = jpeg(1)
     site.anything = lambda path: picture if path.startswith(COCO) else None
     wish = DownloadOptions(copy=shared_data / "sugarcrepe", mirror=site.url)
-    got = get_benchmark("sugarcrepe", wish, limits=limits)
+    got = get_benchmark("sugarcrepe", wish=wish, limits=limits)
     assert (got.pictures.needed, got.pictures.here, got.pictures.fetched) == (1560, 1560, 1560)
     assert len({path for path, _ in site.requests}) == len(site.requests) == 1560
     # SugarCrepe++ uses the same pictures, so hardly any are left to fetch.
     site.requests.clear()
-    more = get_benchmark(
-        "sugarcrepe++", DownloadOptions(copy=shared_data / "sugarcrepe_pp", mirror=site.url), limits=limits
-    )
+    more = get_benchmark("sugarcrepe++", copy=shared_data / "sugarcrepe_pp", mirror=site.url, limits=limits)
     assert more.pictures.here == 1542
     assert len(site.requests) < 20

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from older import without_checksums
 
 import creperie as cr
+from creperie import plugin
 from creperie.bench import Benchmark, Format, Item, from_items
 from creperie.core import DataError, ModelError, UsageError
 from creperie.models import Fingerprint, content_of
@@ -511,9 +512,9 @@ def test_a_registered_model_returns_whatever_score_takes(pairs: Benchmark, tripl
 def test_plug_ins_that_cannot_be_are_refused_in_one_line() -> None:
     for register, own, arguments in (
         (cr.register_model, "hf", "uri, options, place"),
-        (cr.register_maker, "rules:swap", "name, options, captions"),
-        (cr.register_attacker, "length-words", "models"),
-        (cr.register_format, "sugarcrepe", "source"),
+        (plugin.register_maker, "rules:swap", "name, options, captions"),
+        (plugin.register_attacker, "length-words", "models"),
+        (plugin.register_format, "sugarcrepe", "source"),
     ):
         with pytest.raises(UsageError, match=f"built-in .* called {own!r}; register yours under another name"):
             register(lambda *given: None, name=own)
@@ -522,7 +523,7 @@ def test_plug_ins_that_cannot_be_are_refused_in_one_line() -> None:
 
 
 def test_a_function_is_a_format(tmp_path: Path) -> None:
-    @cr.register_format("lines")
+    @plugin.register_format("lines")
     def lines(source: Any) -> Any:
         pairs = [line.split("|") for line in source.path.read_text().splitlines()]
         return cr.load([Item.pair(positive=a, negative=b) for a, b in pairs])

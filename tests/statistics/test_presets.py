@@ -14,7 +14,7 @@ from research.presets import null_table, p_values
 
 from creperie.cli.stats import stats
 from creperie.core import CreperieError
-from creperie.statistics import AnalysisExtras, find_analysis_preset, fit_study, with_families
+from creperie.statistics import find_analysis_preset, fit_study, with_families
 from creperie.statistics.families import stem_of
 
 
@@ -45,7 +45,7 @@ def test_every_preset_has_an_intercept_per_item_and_slopes_per_model() -> None:
 def test_random_effects_that_the_rows_cannot_show_are_left_out() -> None:
     """One model: an intercept per item would be the rows' own variation, slopes per model the effects themselves."""
     table = null_table(np.random.default_rng(0), "foils", 1, 1.0)
-    (one,) = fit_study(table, find_analysis_preset("foils").analyses, AnalysisExtras(lenient=True)).fits
+    (one,) = fit_study(table, find_analysis_preset("foils").analyses, lenient=True).fits
     assert one.analysis.random == ("image",)
     assert any("no random effect of item, model:longer, model:subset" in note for note in one.notes)
 
@@ -57,7 +57,7 @@ def test_slopes_stay_where_models_differ_in_what_a_factor_does() -> None:
     rows = zip(table.column("model").to_pylist(), table.column("longer").to_pylist())
     chosen = [float(rng.random() < (0.5 + 0.45 * lean[m] if longer == "caption" else 0.5)) for m, longer in rows]
     table = table.set_column(0, "chosen", pa.array(chosen))
-    (one,) = fit_study(table, find_analysis_preset("foils").analyses, AnalysisExtras(lenient=True)).fits
+    (one,) = fit_study(table, find_analysis_preset("foils").analyses, lenient=True).fits
     assert "model:longer" in one.analysis.random
     assert "model:subset" not in one.analysis.random
     assert any("no slopes model:subset: not supported" in note for note in one.notes)
@@ -92,7 +92,7 @@ def test_foils_has_a_random_term_with_slopes_for_families() -> None:
     study = with_families(families_table(), preset.analyses, "", preset.ours)
     assert {"family:longer", "family:subset", "model:longer"} <= set(study.analyses["all"].random)
     assert "alder (3); birch (3); cedar (3); dogwood (3)" in study.notes[0]
-    (one,) = fit_study(study.table, study.analyses, AnalysisExtras(lenient=True)).fits
+    (one,) = fit_study(study.table, study.analyses, lenient=True).fits
     assert "family:longer" in one.analysis.random  # four families cannot show that they need it
 
 

@@ -18,7 +18,6 @@ from creperie.reporting import interactions, save_figure
 from creperie.scoring import Run
 from creperie.statistics import (
     Analysis,
-    AnalysisExtras,
     FittedStudy,
     TableReading,
     find_analysis_preset,
@@ -41,14 +40,14 @@ def table(events: Benchmark, make_run: MakeRun) -> pa.Table:
     return long_table(runs, [events], TableReading(grammar=LENGTH)).table
 
 
-def of_preset(table: pa.Table, name: str, wish: AnalysisExtras) -> FittedStudy:
-    return fit_study(table, find_analysis_preset(name).analyses, wish)
+def of_preset(table: pa.Table, name: str, **wish: Any) -> FittedStudy:
+    return fit_study(table, find_analysis_preset(name).analyses, **wish)
 
 
 @pytest.mark.slow
 def test_the_first_test_finds_what_is_there(table: pa.Table) -> None:
     """Simplified captions and the better model were given an advantage; the construction was not."""
-    found = of_preset(table, "construction", AnalysisExtras(lenient=True, required="type", per_model=True))
+    found = of_preset(table, "construction", lenient=True, required="type", per_model=True)
     whole = found.fits[0].fit
     assert whole.n == 480  # 120 items, 2 comparisons, 2 models
     assert whole["simplified[true]"].estimate > 0.1
@@ -74,7 +73,7 @@ def test_constructions_of_two_benchmarks_are_compared(events: Benchmark, make_ru
     )
     runs = [make_run("fake:m", 0.0, seed=1), make_run("fake:m", 1.5, seed=2, bench=giving)]
     table = long_table(runs, [giving, events], TableReading(grammar=LENGTH)).table
-    found = of_preset(table, "construction", AnalysisExtras(lenient=True, required="type"))
+    found = of_preset(table, "construction", lenient=True, required="type")
     fits = {f.label: f.fit for f in found.fits}
     assert fits["active or ditransitive"].n == 240
     assert fits["active or ditransitive"]["type[ditransitive]"].estimate > 0.2
@@ -83,7 +82,7 @@ def test_constructions_of_two_benchmarks_are_compared(events: Benchmark, make_ru
 
 @pytest.mark.slow
 def test_the_second_test_takes_the_papers_comparisons(table: pa.Table) -> None:
-    (one,) = of_preset(table, "argument-order", AnalysisExtras(lenient=True, required="order")).fits
+    (one,) = of_preset(table, "argument-order", lenient=True, required="order").fits
     assert one.fit.n == 720
     assert "order[different]" in {c.name for c in one.fit.coefficients}
     assert "not in the model: log10(size)" in one.notes[0]
@@ -94,7 +93,7 @@ def test_estimates_do_not_depend_on_the_contrast(table: pa.Table) -> None:
     means = []
     for contrast in ("treatment", "rest", "orthogonal", "sum"):
         analysis = Analysis("chosen", terms("grammaticality*simplified"), contrast=contrast)
-        (one,) = fit_study(table, {"": analysis}, AnalysisExtras(cells=("grammaticality", "simplified"))).fits
+        (one,) = fit_study(table, {"": analysis}, cells=("grammaticality", "simplified")).fits
         means.append([c.estimate for c in one.cells])
     assert means[1] == pytest.approx(means[0], abs=1e-5)
     assert means[2] == pytest.approx(means[0], abs=1e-5)
@@ -104,7 +103,7 @@ def test_estimates_do_not_depend_on_the_contrast(table: pa.Table) -> None:
 def test_cells_of_a_saturated_model_are_near_the_plain_means(table: pa.Table) -> None:
     for family in ("linear", "logistic"):
         analysis = Analysis("chosen", terms("model*simplified"), family=family)  # type: ignore[arg-type]
-        (one,) = fit_study(table, {"": analysis}, AnalysisExtras(cells=("model", "simplified"))).fits
+        (one,) = fit_study(table, {"": analysis}, cells=("model", "simplified")).fits
         assert len(one.cells) == 4
         for cell in one.cells:
             assert cell.low < cell.estimate < cell.high
@@ -131,7 +130,7 @@ def test_presets_have_their_own_name() -> None:
 @pytest.mark.parametrize("suffix", [".svg", ".png", ".pdf"])
 def test_plots(table: pa.Table, tmp_path: Path, suffix: str) -> None:
     analysis = Analysis("chosen", terms("grammaticality*type"))
-    found = fit_study(table, {"": analysis}, AnalysisExtras(cells=("grammaticality", "type")))
+    found = fit_study(table, {"": analysis}, cells=("grammaticality", "type"))
     file, again = (
         save_figure(interactions(found.fits, ("grammaticality", "type")), tmp_path / f"{name}{suffix}") for name in "pq"
     )

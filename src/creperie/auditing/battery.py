@@ -305,7 +305,8 @@ def runnable_attackers(asked: Sequence[str], models: AttackerModels) -> tuple[li
     """
     if any(not isinstance(name, str) for name in asked):
         raise UsageError(
-            "an attacker must be given by its name", hint="register your own with `@creperie.register_attacker('NAME')`"
+            "an attacker must be given by its name",
+            hint="register your own with `@creperie.plugin.register_attacker('NAME')`",
         )
     quick = QUICK_NAME in asked
     extra = [name.removeprefix("+") for name in asked if name != QUICK_NAME]

@@ -70,7 +70,7 @@ def get(name: str, dry_run: bool, wish: DownloadOptions) -> CommandResult:
     if dry_run:
         planned = plan_download(name, wish)
         return CommandResult({"plan": planned.document}, lambda: _show_plan(planned))
-    got = get_benchmark(name, wish, progress=bar)
+    got = get_benchmark(name, wish=wish, progress=bar)
     return CommandResult(_got_document(got), lambda: _show_got(got), ok=got.complete)
 
 

@@ -64,7 +64,7 @@ def stats(
     for note in families:  # before the fit, which may take minutes
         echo(f"note: {note}", error=True)
     written = write_table(ready.table, table) if table else None
-    study = fit_study(ready.table, ready.analyses, wish, bar) if analyses else None
+    study = fit_study(ready.table, ready.analyses, wish=wish, progress=bar) if analyses else None
     drawn = save_figure(interactions(study.fits, wish.cells), plot) if study and plot and wish.cells else None
     document: dict[str, Any] = {"rows": len(long.table), "columns": ready.table.column_names}
     document |= study.document() if study else {}

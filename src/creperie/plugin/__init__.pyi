@@ -6,27 +6,25 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from PIL import Image
 
-from creperie import AttackerModels as AttackerModels
 from creperie import Benchmark as Benchmark
 from creperie import CreperieError as CreperieError
 from creperie import Item as Item
-from creperie import MakerOptions as MakerOptions
 from creperie import UsageError as UsageError
 from creperie import (
     _BatchCheck,
     _BuildItems,
+    _CachedScorer,
     _Check,
+    _Corpus,
     _Files,
     _ImageStore,
+    _Learner,
     _Progress,
     _ProposeOne,
     _Role,
     _ScoreTexts,
     _Tag,
 )
-from creperie import register_attacker as register_attacker
-from creperie import register_format as register_format
-from creperie import register_maker as register_maker
 from creperie import register_model as register_model
 from creperie import wrap as wrap
 
@@ -49,6 +47,47 @@ class Attacker(Protocol):
         attacker's direction is fixed."""
 
     def margins(self, pairs: Pairs, progress: _Progress = ...) -> np.ndarray: ...
+
+# from creperie.auditing.battery import AttackerModels as AttackerModels
+@dataclass(frozen=True)
+class AttackerModels:
+    """The models that attackers may use, given by URI, and the random seed."""
+
+    lm: str = ...
+    encoder: str = ...
+    image_encoder: str = ...
+    plausibility: str = ...
+    grammar: str = ...
+    corpus: str = ...
+    seed: int = ...
+    cache: bool = ...
+    @property
+    def lm_uri(self) -> str:
+        """The URI of the language model to use; empty if there is none."""
+
+    @property
+    def encoder_uri(self) -> str:
+        """The URI of the text encoder to use; empty if there is none."""
+
+    @property
+    def by_family(self) -> dict[str, str]:
+        """The name of the model that each family of attackers uses: the last part of the model's URI."""
+
+    def asked_for(self, attackers: Iterable[str]) -> AttackerModels:
+        """Return a copy with only the models that are needed. Models that the user named are always kept; installed
+        models are kept only if one of these attackers uses them."""
+
+    @property
+    def language_model(self) -> _CachedScorer: ...
+    @property
+    def text_encoder(self) -> TextEncoder: ...
+    def image_attacker(self, images: _ImageStore) -> Attacker | None:
+        """Return the attacker that sees only images; None if no image encoder was named."""
+
+    @property
+    def learner(self) -> _Learner: ...
+    @property
+    def captions(self) -> _Corpus: ...
 
 # from creperie.making.candidate import Candidate as Candidate
 @dataclass(frozen=True, slots=True)
@@ -184,6 +223,39 @@ class Maker:
 
     def items(self, source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
         """Return the items made from a source and its accepted candidates."""
+
+# from creperie.making.options import MakerOptions as MakerOptions
+@dataclass(frozen=True)
+class MakerOptions:
+    """The options that makers share. A maker ignores the ones that do not concern it."""
+
+    seed: int = ...
+    foils: int = ...
+    apart: bool = ...
+    as_published: bool = ...
+    matched: bool = ...
+    tidy: bool = ...
+    parser: str = ...
+    others: str = ...
+    model: str = ...
+    prompts: str = ...
+    duplicates: str = ...
+    evidence: str = ...
+    lm: str = ...
+    band: float = ...
+    corpus: str = ...
+    plausible: str = ...
+    taste: bool = ...
+    nli: str = ...
+    judge: str = ...
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The options to record: those that differ from the defaults, and always the seed."""
+
+    @property
+    def model_checks(self) -> tuple[_Check | _BatchCheck, ...]:
+        """The checks that ask a model. If the option `nli` is set, its classifier rejects foils that the caption
+        entails. If the option `judge` is set, its model decides about foils that the rules leave open."""
 
 # from creperie.models.protocols import Model as Model
 @runtime_checkable
@@ -461,3 +533,19 @@ def from_items(name: str, items: Iterable[Item], **parts: Any) -> Benchmark:
 # from creperie.models.weights import hash_files as hash_files
 def hash_files(paths: Iterable[Path]) -> str:
     """Return one SHA-256 over the contents of files. Their names do not affect it."""
+
+# from creperie.core.plugins import register_attacker as register_attacker
+def register_attacker(plugin: Any = None, name: str = "") -> Any:
+    """Register `plugin`, a function that takes an `AttackerModels` and returns an attacker. `register_attacker`
+    can also be used as a decorator."""
+
+# from creperie.core.plugins import register_format as register_format
+def register_format(plugin: Any = None, name: str = "") -> Any:
+    """Register a format that benchmarks can be read from. `plugin` is a `bench.Format` or a function that
+    returns a benchmark; the function takes a source with the attributes `path` and `options`.
+    `register_format` can also be used as a decorator."""
+
+# from creperie.core.plugins import register_maker as register_maker
+def register_maker(plugin: Any = None, name: str = "") -> Any:
+    """Register `plugin`, a function of (name, options, captions) that returns a maker. `register_maker` can also
+    be used as a decorator."""

@@ -211,7 +211,7 @@ def run_stats(job: StageJob) -> dict[str, Any]:
         analyses = {label: replace(analysis, **given) for label, analysis in chosen.analyses.items()}
         wish = AnalysisExtras(job.option("per_model"), lenient=True, required=chosen.plot[1], cells=chosen.plot)
         ready = with_families(long.table, analyses, "", chosen.ours)
-        done = fit_study(ready.table, ready.analyses, wish, job.progress)
+        done = fit_study(ready.table, ready.analyses, wish=wish, progress=job.progress)
         about = {"grammar": job.option("grammar") or LINK_GRAMMAR, "benchmarks": [bench.name for bench in benches]}
         write_json(job.out / f"{name}.json", done.document() | about)
         number = FIGURES.get(name)

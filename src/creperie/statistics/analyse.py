@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from creperie.bench import TAG_PREFIX
-from creperie.core import CreperieError, DataError, Progress, silent
+from creperie.core import CreperieError, DataError, Progress, option, silent, with_options
 from creperie.statistics.declare import Analysis
 from creperie.statistics.design import Design, chosen_rows, column_of, design, grouped, with_short_names
 from creperie.statistics.fit import Fit
@@ -112,14 +112,15 @@ class AnalysisExtras:
     can be fitted, an error is raised.
     """
 
-    per_model: bool = False
-    lenient: bool = False
-    required: str = ""
-    cells: tuple[str, str] | None = None
+    per_model: bool = option(False, "Fit the analysis to the rows of each model as well.")
+    lenient: bool = option(False, "Leave out terms that cannot be fitted, and skip analyses that cannot.")
+    required: str = option("", "Skip analyses without this term.")
+    cells: tuple[str, str] | None = option(None, "Two factors: estimate the mean for each combination of their levels.")
 
 
+@with_options(wish=AnalysisExtras)
 def fit_study(
-    table: pa.Table, analyses: Mapping[str, Analysis], wish: AnalysisExtras | None = None, progress: Progress = silent
+    table: pa.Table, analyses: Mapping[str, Analysis], *, wish: AnalysisExtras, progress: Progress = silent
 ) -> FittedStudy:
     """Fit each analysis to all rows and, with `wish.per_model`, also to the rows of each model separately. Return the
     fits and the skipped analyses.
@@ -127,7 +128,6 @@ def fit_study(
     Raise an error if an analysis cannot be fitted to all rows. With `wish.lenient`, raise it only if no analysis can be
     fitted.
     """
-    wish = wish or AnalysisExtras()
     samples = _samples(table, wish.per_model)
     fits, skipped, errors = [], [], []
     with progress("fit", len(analyses) * len(samples), "models") as advance:

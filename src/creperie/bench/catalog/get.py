@@ -16,7 +16,7 @@ from creperie.bench.catalog.fetch import fetch_images
 from creperie.bench.catalog.places import MANIFEST_FILE, benchmark_folder, downloads_folder, how_to_get, images_folder
 from creperie.bench.catalog.plan import DownloadPlan, check_room, missing
 from creperie.bench.catalog.published import Published, download, downloaded, own_copy, read_published
-from creperie.core import DataError, Progress, UsageError, check_target, option, read_json, silent
+from creperie.core import DataError, Progress, UsageError, check_target, option, read_json, silent, with_options
 
 if TYPE_CHECKING:
     from creperie.bench.benchmark import Benchmark
@@ -166,8 +166,9 @@ def plan_download(name: str, wish: DownloadOptions | None = None) -> DownloadPla
     return DownloadPlan(entry, files, count, None if count is None else entry.images.bytes_of(count))
 
 
+@with_options(wish=DownloadOptions)
 def get_benchmark(
-    name: str, wish: DownloadOptions | None = None, *, limits: Limits | None = None, progress: Progress = silent
+    name: str, *, wish: DownloadOptions, limits: Limits | None = None, progress: Progress = silent
 ) -> Downloaded:
     """Download a benchmark, or read the user's copy of it, save it as a benchmark folder, and return the result.
 
@@ -175,7 +176,6 @@ def get_benchmark(
     """
     from creperie.bench.storage import WRITTEN, save
 
-    wish = wish or DownloadOptions()
     entry = find_entry(name)
     check_readable(entry)
     target = wish.out or benchmark_folder(entry)
