@@ -361,6 +361,6 @@ def test_type_checkers_see_the_keywords_and_read_no_large_library(tmp_path: Path
 
 def test_every_function_is_called_here() -> None:
     source = Path(__file__).read_text(encoding="utf-8")
-    elsewhere = {"tune", "robustness", "overlap", "power", "fit_study", "get_benchmark"}  # training, statistics, catalog
+    elsewhere = {"tune", "robustness", "overlap", "power", "fit_study", "get_benchmark"}
     functions = {n for n in cr.__all__ if hasattr(getattr(cr, n), "options")} - elsewhere
     assert [n for n in functions if f"cr.{n}" not in source] == []
