@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from creperie.lang.inflection import lemma
-from creperie.lang.lexicon import kind_of
+from creperie.lang.lexicon import facts, kind_of
 
 SUBJECTS = ("nsubj", "nsubjpass", "csubj")
 DENYING = frozenset(("no", "nobody", "none", "nothing", "neither"))
+#: Verbs that say of an action only that it begins, goes on or is to come: `is going to play` plays.
+PHASES = frozenset(("go", "begin", "start", "continue", "keep"))
 UNIVERSAL = frozenset(("all", "every", "each"))
-_EVERYBODY = frozenset(("everyone", "everybody", "everything", "all", "nobody", "none", "nothing", "anyone", "anybody"))
 #: Words that open a scope in which another word does not contradict the caption.
 OPENERS = DENYING | UNIVERSAL | {"not", "n't", "never", "without"}
 PARTS = frozenset(["piece", "slice", "bit", "chunk", "type", "kind", "sort"])
@@ -59,18 +60,13 @@ def verb_base(verb: Any) -> str:
     return lemma(verb.text, verb.tag_ if verb.tag_.startswith("VB") else "VBZ")
 
 
-def are_except(noun: Any) -> bool:
-    """Return whether a word such as `everyone` is followed by an exception, as in `everyone but the man`."""
-    return noun.i + 1 < len(noun.doc) and noun.lower_ in _EVERYBODY and noun.nbor(1).lower_ in ("but", "except")
-
-
 def doers(verb: Any) -> list[Any]:
     """Return the subjects of a verb. If a verb has no subject of its own, return the noun that it modifies or, if it is
     joined to another verb, the subjects of that verb.
     """
     own = [t for c in verb.lefts if c.dep_ in ("nsubj", "nsubjpass") and c.tag_[:1] != "W" for t in joined_nouns(c)]
     if own:
-        return own[:1] if are_except(own[0]) else own
+        return own
     if verb.dep_ == "acl" and verb.tag_ == "VBG":
         return _wearers(verb.head)
     if verb.dep_ in ("acl", "relcl", "amod") or (verb.dep_ == "ROOT" and verb.head.tag_.startswith("NN")):
@@ -130,7 +126,14 @@ def joined_nouns(token: Any) -> list[Any]:
     if (inner := of_group(token)) is not None:
         return joined_nouns(inner)
     nouns = (c for c in token.rights if c.dep_ in ("conj", "appos") and c.tag_[:2] in ("NN", "PR"))
-    return [token, *(t for c in nouns if c.dep_ == "conj" for t in joined_nouns(c))]
+    return [token, *(t for c in nouns if c.dep_ == "conj" and not without_verb(c) for t in joined_nouns(c))]
+
+
+def without_verb(noun: Any) -> list[Any]:
+    """Return the object of a noun whose verb is left out: `the guitar` for `girl` in `A boy plays the drums and a girl
+    the guitar`.
+    """
+    return [c for c in noun.rights if c.dep_ == "appos" and noun.dep_ == "conj" and c.left_edge.i == noun.i + 1]
 
 
 def of_group(token: Any) -> Any:
@@ -177,3 +180,23 @@ def scope_of(token: Any) -> set[int]:
         inside = noun.head if whole or (word == "no" and noun.dep_ == "dobj") else noun
         return {t.i for t in inside.subtree}
     return set()
+
+
+def suspending(doc: Any) -> frozenset[str]:
+    """Return the words by which a caption says something that need not be so, or not of everybody: `may`, `pretends
+    to`, `instead of`, `everyone except`, `not every`, `two of the three`.
+    """
+    found = set()
+    for token in doc:
+        phrase = doc[max(0, token.i - 1) : token.i + 1].text.lower()
+        inner = {doc[i].lower_ for i in scope_of(token)} - {token.lower_}
+        found |= {token.lower_, phrase} & {*facts()["suspending"]}
+        if token.dep_ == "xcomp" and any(c.tag_ == "TO" for c in token.lefts):
+            found |= {verb_base(token.head)} - PHASES
+        if token.dep_ in ("xcomp", "acomp", "oprd"):
+            found |= {verb_base(token.head)} & {*facts()["seeming" if token.dep_ != "xcomp" else "ended"]}
+        if inner & (OPENERS - UNIVERSAL if token.lower_ in UNIVERSAL else OPENERS):
+            found.add(token.lower_)
+        if token.tag_ == "CD" and phrase.startswith("the ") and doc[max(0, token.i - 2)].lower_ == "of":
+            found.add("of the")
+    return frozenset(found)

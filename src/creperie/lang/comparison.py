@@ -237,8 +237,7 @@ class ReadingComparison:
             if own.denied >= 0:
                 continue
             likeness = self._fact_likeness(own, fact)
-            unfinished = (own.manner - fact.manner) & {*facts()["short_of"]}  # almost catches
-            if likeness is not None and is_right(likeness) and fact.manner <= own.manner and not unfinished:
+            if likeness is not None and is_right(likeness) and fact.manner <= own.manner:
                 self.used.add(k)
                 self._note(own, fact)
                 return
@@ -257,9 +256,8 @@ class ReadingComparison:
             elif likeness in ("alike", "below"):
                 reasons.append(Unmatched("both may hold", edit, (), "fact", True))
             elif likeness is not None and is_right(likeness):
-                why = "it may not happen" if unfinished else "it says more"
-                words = " ".join(sorted(unfinished or fact.manner - own.manner))
-                reasons.append(Unmatched(why, words, (), "fact", True))
+                words = " ".join(sorted(fact.manner - own.manner))
+                reasons.append(Unmatched("it says more", words, (), "fact", True))
             elif likeness == "unknown":
                 reasons.append(Unmatched("nothing is known of the two", edit, (), "fact"))
         best = next(

@@ -35,6 +35,8 @@ OPEN_REASONS = (
     "the same words in another order, not all read",
     "not read",
 )
+#: What is said of these may be denied of the others.
+_PARTIAL = frozenset(("half", "of the"))
 DECIDABLE, UNDECIDABLE = "decidable", "not decidable"
 
 
@@ -97,12 +99,18 @@ def compare(own: Reading, other: Reading, mentioned: frozenset[str] = frozenset(
     words in other captions of the image.
     """
     found = best_comparison(own, other)
+    clash = found.contradiction()
+    unsure = own.suspending ^ other.suspending
+    if clash and clash.kind in ("denial", "attribute"):
+        unsure |= own.suspending & _PARTIAL
+    if unsure and (clash or not found.missing):
+        return Truth(UNKNOWN, f"not read: {min(unsure)}")
     if not found.missing and not found.clashes:
         return Truth(
             ENTAILED,
             found.notes[0] if found.notes else f"it says less: {found.left}" if found.left else "it says the same",
         )
-    if clash := found.contradiction():
+    if clash:
         if set(clash.new) & mentioned:
             return Truth(COMPATIBLE, f"another caption of the image says it: {clash.edit}")
         return Truth(CONTRADICTED, f"{clash.why}: {clash.edit}")

@@ -17,6 +17,7 @@ from creperie.lang.clauses import (
     DENYING,
     OPENERS,
     PARTS,
+    PHASES,
     QUANTIFIERS,
     SUBJECTS,
     UNIVERSAL,
@@ -27,8 +28,10 @@ from creperie.lang.clauses import (
     joined_nouns,
     of_group,
     scope_of,
+    suspending,
     verb_base,
     whole_preposition,
+    without_verb,
 )
 from creperie.lang.inflection import inflected, lemma
 from creperie.lang.lexicon import dimension_of, is_above, is_mass, is_reciprocal, is_worn, kind_of
@@ -59,8 +62,6 @@ _DEGREES = frozenset(("very", "quite", "really", "so", "extremely"))
 _MUTUAL = {"far apart": "is far from", "close together": "is near", "side by side": "is next to"}
 #: Counts that a word for a group gives; other groups are more than two.
 _GROUP_COUNTS = {"pair": 2, "couple": 2, "trio": 3}
-#: Verbs that say of an action only that it begins, goes on or is to come: `is going to play` plays.
-_PHASES = frozenset(("go", "begin", "start", "continue", "keep"))
 
 
 def read(doc: Any) -> Reading:
@@ -113,7 +114,9 @@ class _Reader:
         content = {i: w for i, w in content.items() if w not in _EMPTY}
         words = frozenset(w for i, w in content.items() if i not in self.denied)
         inside = {i: frozenset(content[k] for k in scope if k in content) for i, scope in denials.items()}
-        return Reading(self.entities, tuple(self.facts), unread, tuple(self._order()), words, inside)
+        return Reading(
+            self.entities, tuple(self.facts), unread, tuple(self._order()), words, inside, suspending(self.doc)
+        )
 
     def _is_unread(self, token: Any) -> bool:
         silent = ("aux", "auxpass", "det", "predet", "mark", "cc", "expl", "neg", "punct", "case", "preconj", "poss")
@@ -253,7 +256,7 @@ class _Reader:
             objects, subjects = [own], [t for t in subjects if t != own]
         if base == "be":
             return self._copula(verb, subjects)
-        if base in _PHASES and any(c.dep_ == "xcomp" and is_verb(c) for c in verb.children):
+        if base in PHASES and any(c.dep_ == "xcomp" and is_verb(c) for c in verb.children):
             return None
         objects, second = self._second_object(objects)
         receivers = second + [
@@ -268,11 +271,13 @@ class _Reader:
         particles = [c for c in verb.children if c.dep_ == "prt" and not any(p.dep_ == "pobj" for p in c.children)]
         self.used |= {c.i for c in particles}
         name = " ".join([base, *(c.lower_ for c in particles)])
-        if verb.dep_ == "xcomp" and any(c.tag_ == "TO" for c in verb.lefts) and verb_base(verb.head) not in _PHASES:
+        if verb.dep_ == "xcomp" and any(c.tag_ == "TO" for c in verb.lefts) and verb_base(verb.head) not in PHASES:
             name = f"to {name}"  # `tries to climb` does not climb
-        if verb.dep_ == "xcomp" and verb_base(verb.head) in known_facts()["ended"]:
-            name = f"{verb_base(verb.head)} {name}"  # whoever stops running does not run
+        others = [(c, o) for t in objects for c in t.rights if c.dep_ == "conj" for o in without_verb(c)]
+        others = [pair for pair in others if all(t.i in self.entities for t in pair)]
         if name == "wear" and objects:
+            for doer, what in others:
+                self._relate("wear", [doer], [what], verb)
             return self._relate("wear", subjects, objects, verb)
         relation = next(
             (r for r in (phrase, inflected(base, "VBZ"), f"is {inflected(base, 'VBG')}") if r in relations()), ""
@@ -297,6 +302,8 @@ class _Reader:
             self.facts.append(Stated(name, present, verb.text, verb.i, passive=passive, manner=manner))
             numbers = tuple(one for one in numbers if one[0] != "patient" or one[1] in absent)
         self.facts.append(Stated(name, numbers, verb.text, verb.i, denied=denied, passive=passive, manner=manner))
+        for doer, what in others:
+            self.facts.append(Stated(name, (("agent", doer.i), ("patient", what.i)), verb.text, doer.i, denied=denied))
 
     def _is_adverb(self, token: Any) -> bool:
         alone = token.i + 1 == len(self.doc) or not is_pair(token.nbor(1))

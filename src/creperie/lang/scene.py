@@ -54,6 +54,7 @@ class Reading:
     order: tuple[tuple[str, str], ...] = ()  #: pairs of verbs: the first happens before the second
     words: frozenset[str] = frozenset()  #: nouns, verbs, adjectives and adverbs that are not denied
     denied: Mapping[int, frozenset[str]] = field(default_factory=dict)  #: the same of each denying word
+    suspending: frozenset[str] = frozenset()  #: words by which something need not be so: `may`, `pretends to`, `except`
 
     def exchanged(self, left: int, right: int, what: str, words: tuple[str, str]) -> Reading:
         """Return the reading with two things exchanged. `what` says what changes places: their "names", their whole
