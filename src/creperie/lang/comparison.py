@@ -145,11 +145,11 @@ class ReadingComparison:
             self.notes.append(f"one is a kind of the other: {edit}")
         if likeness == "apart" and "all" in (old.quantity, new.quantity):
             self.missing.append(Unmatched("said of all: both may hold", edit, (new.head,), "name", True))
-        elif likeness == "apart":
+        elif likeness == "apart" and new.head not in old.attributes:  # a toy truck is a toy
             self.clashes.append(Unmatched("two things that exclude each other", edit, (new.head,), "thing"))
         elif not is_right(likeness):
             what = "it says more" if likeness == "below" else "both may be said of one thing"
-            self.missing.append(Unmatched(what, edit, (new.head,), "name", likeness != "unknown"))
+            self.missing.append(Unmatched(what, edit, (new.head,), "name", likeness not in ("apart", "unknown")))
         if unreal := (old.attributes - new.attributes) & {*facts()["unreal"]}:
             self.missing.append(Unmatched("it may not be a real one", edit, tuple(unreal), "name", True))
         self._compare_attributes(old, new)

@@ -179,7 +179,7 @@ class _Reader:
                     attributes.add(lemma(one.text, "NN") if one.tag_[:2] == "NN" else one.lower_)
         if token.head.lower_ == "of" and of_group(token.head.head) == token:
             attributes |= {lemma(token.head.head.text, "NNS")} & PARTS
-        attributes -= {"other", "many", "several", "few", "own"}
+        attributes -= {"other", "many", "several", "few"}
         definite = any(c.lower_ in ("the", "this", "that", "these", "those") or c.dep_ == "poss" for c in token.lefts)
         words = " ".join(t.text for t in self.doc[min([token.i, *(t.i for t in token.lefts)]) : token.i + 1])
         return Entity(
