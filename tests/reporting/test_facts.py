@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,21 @@ from creperie.bench import PAIRED, Item, choice, from_items, load
 from creperie.metrics import wilson
 from creperie.reporting import FactRow, RecipeFindings, fact_rows, published_table, render_table
 from creperie.reporting.figures.of_tables import imagenet_correlation
+from creperie.reporting.tables.measure import MeasuredCell
 
 
 def rows(key: str, found: RecipeFindings) -> dict[tuple[str, str], dict[str, Any]]:
     """What is beside each printed row, by its group and name."""
     filled = beside(key, rows=fact_rows(key, found))
     return {(r.row.group, r.row.model): {c: f.value for c, f in r.figures.items()} for r in filled.ours if r.row}
+
+
+def values(row: FactRow) -> dict[str, float]:
+    return {name: cell.value for name, cell in row.cells.items()}
+
+
+def interval(row: FactRow, column: str) -> tuple[float, float]:
+    return row.cells[column].low, row.cells[column].high
 
 
 def test_counts_and_their_agreement() -> None:
@@ -43,11 +53,12 @@ def test_captions_that_stand_in_for_a_source_are_counted_there_and_named() -> No
     fit = {"label": "active or passive", "sample": "all models", "n": 90, "coefficients": [effect]}
     found = RecipeFindings(benches={"make": from_items("b", items)}, fits={"stats": {"fits": [fit]}})
     (row,) = fact_rows("hit-or-be-hit/2", found)
-    assert (row.label, row.values) == ("make: world-as-cc, world-as-swig", {"swig": 3.0, "cc": 2.0, "total": 5.0})
+    assert (row.label, values(row)) == ("make: world-as-cc, world-as-swig", {"swig": 3.0, "cc": 2.0, "total": 5.0})
     assert row.stands_in  # a count of other captions is never "the same to the last printed digit"
     (row,) = fact_rows("hit-or-be-hit/C", found)
     assert (row.model, "source[world-as-swig]" in row.label) == ("source SWiG", True)
-    assert (row.n["beta"], row.intervals) == (90, {"beta": (0.0, 0.2)})
+    assert (row.cells["beta"].n, interval(row, "beta")) == (90, (0.0, 0.2))
+    assert math.isnan(row.cells["t"].low)
     short = [replace(item, subset="passive-simplified") for item in items[:2]]
     short += [Item("x", "passive-simplified", (), ("e", "f", "g", "h"), choice(2, 2), {"source": "world-as-swig"})]
     _, simple = fact_rows("hit-or-be-hit/2", RecipeFindings(benches={"make": from_items("b", [*items, *short])}))
@@ -57,7 +68,7 @@ def test_captions_that_stand_in_for_a_source_are_counted_there_and_named() -> No
     (row,) = fact_rows("hit-or-be-hit/C", RecipeFindings(both, fits={"stats": {"fits": [fit], "benchmarks": ["b"]}}))
     assert row.label.endswith("; 2 of 3 items have the same captions long and simplified and count as both")
     (row,) = fact_rows("hit-or-be-hit/2", RecipeFindings(benches={"make": from_items("b", items[:3])}))
-    assert row.values == {"swig": 3.0}  # the paper's total is over both sources
+    assert values(row) == {"swig": 3.0}  # the paper's total is over both sources
 
 
 def test_pairs_of_foils_fill_table_4() -> None:
@@ -73,7 +84,7 @@ def test_pairs_of_foils_fill_table_4() -> None:
     assert got["Negate / Add", "Grammar"] == {"aro_crepe": 60.0, "sugarcrepe": 90.0, "better": 75.0}
     assert got["Negate / Add", "Commonsense"] == {"better": 75.0}
     first, second = fact_rows("sugarcrepe/4", RecipeFindings(pairwise={"compare": document}))
-    assert first.intervals["better"] == (60, 90)  # the comparison's own, which knows ties and captions in common
+    assert interval(first, "better") == (60, 90)  # the comparison's own, which knows ties and captions in common
     assert (first.stands_in, second.stands_in) == (False, True)  # the paper's scores are Vera's and this classifier's
     assert second.label == "compare: lm-mean by lm:pkg:pocketsphinx, 2 ties counted as half"
 
@@ -107,7 +118,7 @@ def test_people_fill_tables_and_scripts_are_named() -> None:
         ("Swap", "Commonsense"): {"aro_crepe": 1, "sugarcrepe": 3, "tie": 1},
         ("Negate / Add", "Commonsense"): {"aro_crepe": 0, "sugarcrepe": 2, "tie": 0},
     }
-    assert [row.n["tie"] for row in fact_rows("sugarcrepe/9", found)] == [5, 2]  # the paper's are 100 of each
+    assert [row.cells["tie"].n for row in fact_rows("sugarcrepe/9", found)] == [5, 2]  # the paper's are 100 of each
     assert all("2 scripted annotators, not people" in row.label for row in fact_rows("sugarcrepe/9", found))
     rated = [{"source": s, "subset": "negate", "n": 4, "mean": m} for s, m in (("original", 2.0), ("filtered", 0.5))]
     bias = {"task": "bias-rating", "sources": ["original", "filtered"], "annotators": ["a"], "table": rated}
@@ -117,7 +128,7 @@ def test_people_fill_tables_and_scripts_are_named() -> None:
     more = [*rated, {"source": "filtered", "subset": "atomic", "n": 4, "mean": 1.0}]
     kept = RecipeFindings(people={"people": bias | {"table": more, "same_items": ["negate"]}})
     before, after = fact_rows("sade/1", kept)
-    assert (dict(before.values), dict(after.values)) == ({"crepe_negate": 2.0}, {"crepe_atomic": 1.0})
+    assert (values(before), values(after)) == ({"crepe_negate": 2.0}, {"crepe_atomic": 1.0})
     assert after.label.endswith("; the filter left nothing out of Negate CREPE")  # two ratings of the same items
 
 
@@ -130,7 +141,7 @@ def test_sades_branches_have_the_chance_of_their_score_and_are_counted_after_fil
     assert {row.label for row in found} == {
         f"{what} after stage validate" for what in ("images", "references", "random results")
     }
-    assert found[-1].values == {"winoground": 16.7, "crepe_negate": 16.7}
+    assert values(found[-1]) == {"winoground": 16.7, "crepe_negate": 16.7}
     text = render_table(beside("sade/1", rows=found), "csv")
     (ours,) = (line.split(",") for line in text.splitlines() if line.startswith("run") and "random results" in line)
     assert [cell for cell in ours if cell.startswith("16")] == ["16.7", "16.7"]  # as many digits as Table 1 prints
@@ -175,10 +186,10 @@ def test_trainings_and_effects() -> None:
             f"{stage}: small: student of this run, in place of {of}, 214 examples with negate foils, {way} with "
             "world-train, 1 seed (too few for an interval)"
         ]
-        assert row.values == {"aro_negate": 99.0, "swap": 61.0}
+        assert values(row) == {"aro_negate": 99.0, "swap": 61.0}
         assert (row.model, row.group) == ("", "")  # one small model stood under two published architectures
     before = "trainings: small: student of this run, in place of ViT-B/32"
-    assert got[before].values == {"aro_negate": 50.0, "swap": 60.0}
+    assert values(got[before]) == {"aro_negate": 50.0, "swap": 60.0}
     real = replace(
         found, trainings={"t": about | {"model": "open_clip:RN50/random", "base": [], "sat": sat, "scratch": True}}
     )
@@ -190,11 +201,15 @@ def test_trainings_and_effects() -> None:
     arms = [f"scratch: small: student of this run, in place of RN50, {arm}, {said}" for arm in foils]
     assert [row.label for row in fact_rows("sugarcrepe/10", found)] == arms
     assert fact_rows("sugarcrepe/10", found)[1].group == "template hard negatives"
-    assert dict(fact_rows("sugarcrepe/10", found)[0].n) == {"swap": 30}  # items; it was the number of seeds
+    assert {c: cell.n for c, cell in fact_rows("sugarcrepe/10", found)[0].cells.items()} == {
+        "swap": 30
+    }  # items; it was the number of seeds
     again = [{"arm": "negate", "values": {"biased negate": b, "clean swap": 61}, "foils": 220} for b in (95, 97)]
     seeds = RecipeFindings(trainings={"t": about | {"base": [], "sat": sat + again}})
-    (row,) = (row for row in fact_rows("sugarcrepe/5", seeds) if row.intervals)
-    assert row.intervals["aro_negate"] == pytest.approx((92.03, 100.0), abs=0.01)  # 97 ± 4.303 · 2 / √3
+    (row,) = (
+        row for row in fact_rows("sugarcrepe/5", seeds) if any(not math.isnan(cell.low) for cell in row.cells.values())
+    )
+    assert interval(row, "aro_negate") == pytest.approx((92.03, 100.0), abs=0.01)  # 97 ± 4.303 · 2 / √3
     assert "214 to 220 examples with negate foils" in row.label  # of three seeds
     assert rows("hit-or-be-hit/C", found) == {("first model", "grammaticality foil"): {"beta": -0.1, "t": -2.0}}
     # appendix C: "ternary factors (i.e. grammaticality, model)" compare a level to the mean of the other two
@@ -251,7 +266,9 @@ def printed_runs(key: str, bench: str, ending: str = "") -> RecipeFindings:
 
 def test_a_small_effect_keeps_its_sign() -> None:
     """Appendix C of Hit or Be Hit had −0.00, then 0.00 beside a t of −0.12; a lower bound of −0.0034 was 0.00."""
-    row = FactRow("fit", "simplified", "first model", {"beta": -0.002, "t": -0.03}, intervals={"beta": (-0.17, -0.001)})
+    row = FactRow(
+        "fit", "simplified", "first model", {"beta": MeasuredCell(-0.002, -0.17, -0.001), "t": MeasuredCell(-0.03)}
+    )
     text = render_table(beside("hit-or-be-hit/C", rows=[row]))
     (ours,) = (line for line in text.splitlines() if line.startswith("▶ fit"))
     assert ours.split()[2:] == ["-0.002", "-0.03"]
@@ -265,12 +282,12 @@ def test_table_20_is_the_mean_over_subsets_of_fifteen_clips() -> None:
     which no reading of Table 12 gives: the table's note says so.
     """
     old = {row.model: row for row in fact_rows("sugarcrepe++/20", printed_runs("sugarcrepe/6", "sugarcrepe"))}
-    assert [round(old[name].values["clip"], 2) for name in ("Replace", "Swap")] == [82.33, 64.82]
+    assert [round(old[name].cells["clip"].value, 2) for name in ("Replace", "Swap")] == [82.33, 64.82]
     assert {row.group for row in old.values()} == {"SugarCrepe"}
     assert not any(row.stands_in for row in old.values())
     new = {r.model: r for r in fact_rows("sugarcrepe++/20", printed_runs("sugarcrepe++/12", "sugarcrepe++", "_itt"))}
-    assert new["Swap"].values["clip"] == pytest.approx(46.337, abs=5e-4)  # printed: 46.33
-    assert round(new["Replace"].values["clip"], 2) == 71.91
+    assert new["Swap"].cells["clip"].value == pytest.approx(46.337, abs=5e-4)  # printed: 46.33
+    assert round(new["Replace"].cells["clip"].value, 2) == 71.91
     assert any("71.91" in note for note in published_table("sugarcrepe++/20").notes)
 
 
@@ -286,11 +303,11 @@ def test_a_row_of_table_20_names_who_stands_in_for_whom() -> None:
         ("hf:two", "b", [row("itt", "swap_att", 8, 2)]),  # no CLIP of Table 12
     )
     replaced, swapped = fact_rows("sugarcrepe++/20", RecipeFindings(runs=runs))  # type: ignore[arg-type]
-    assert (replaced.label, dict(replaced.values)) == ("replace: Vera by lm:x", {"vera": 30.0})
+    assert (replaced.label, values(replaced)) == ("replace: Vera by lm:x", {"vera": 30.0})
     # Wilson's intervals of 12 in 30 and 2 in 10, [24.59, 57.68] and [5.67, 50.98], joined by hand (MOVER).
-    assert replaced.intervals["vera"] == pytest.approx((19.48, 47.84), abs=0.01)
+    assert interval(replaced, "vera") == pytest.approx((19.48, 47.84), abs=0.01)
     assert swapped.label == "swap: Grammar by blind:grammar, CLIP by small: student of this run"
-    assert dict(swapped.values) == {"grammar": 25.0, "clip": 75.0}
+    assert values(swapped) == {"grammar": 25.0, "clip": 75.0}
     assert swapped.stands_in
     filled = beside("sugarcrepe++/20", rows=[swapped])
     (*_, told) = filled.document()["rows"]

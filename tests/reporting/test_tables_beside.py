@@ -24,6 +24,7 @@ from creperie.metrics import Input, MetricSettings
 from creperie.reporting import TABLE_FORMS as FORMS
 from creperie.reporting import FactRow, fill_table, misplaced, published_table, render_table
 from creperie.reporting.tables.filled import _notes, _said_of_sets
+from creperie.reporting.tables.measure import MeasuredCell
 from creperie.reporting.tables.published import stands_for
 from creperie.scoring import Run, layout_of_bench, load_run, score_table
 from creperie.scoring.replies import answered_run
@@ -336,7 +337,7 @@ def test_notes_say_that_scripts_checked_the_items_and_that_items_share_images() 
     pictured, noise = _said_of_sets(published_table("sugarcrepe-pp/19"), [blind], {})
     assert "other images" not in pictured
     assert noise.endswith("seen with other images in place of its own.")  # they were said to show the drawn world
-    fact = FactRow("trained", "CLIP", "ViT-B/32", {"generic": 1.0}, benchmarks=(items,))
+    fact = FactRow("trained", "CLIP", "ViT-B/32", {"generic": MeasuredCell(1.0)}, (items,))
     notes = beside("visla/2", [run], rows=[fact], any_benchmark=True).notes
     assert [note for note in notes if scripts in note] == [made]  # a row of trainings is on the same items
     part = run.document["benchmark"] | {"checked": {"people.positive-check": 2}, "items": 16}  # 160 were said of 200

@@ -10,17 +10,18 @@ import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from creperie.auditing import kind_of
 from creperie.bench import PAIRED, Benchmark, image_keys, match_chance
 from creperie.core import counted, packaged_toml
 from creperie.lang import character_similarity
 from creperie.metrics import wilson
+from creperie.reporting.tables.measure import MeasuredCell
 from creperie.reporting.tables.published import (
     benchmark_names,
     model_label,
@@ -53,18 +54,15 @@ CONSTRUCTIONS = _NAMES["constructions"]  #: word in the name of an analysis → 
 
 @dataclass(frozen=True)
 class FactRow:
-    """A row of values by column. `model` and `group` identify the corresponding printed row."""
+    """A row of results by column. `model` and `group` identify the corresponding printed row."""
 
     label: str
     model: str
     group: str
-    values: Mapping[str, float]
-    n: Mapping[str, int] = field(default_factory=dict)
+    cells: Mapping[str, MeasuredCell]
     benchmarks: tuple[str, ...] = ()  #: whose items were used; the row is compared only if all are the paper's
-    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     stands_in: bool = False  #: another model than the printed row's, or a script: never compared with it
-    by: str = "model"  #: what gave the values: a model, released files or released answers (`BY`)
-    ties: Mapping[str, int] = field(default_factory=dict)  #: counted as wrong
+    by: str = "model"  #: what gave the results: a model, released files or released answers (`BY`)
 
 
 @dataclass(frozen=True)
@@ -86,7 +84,12 @@ def fact_rows(key: str, findings: RecipeFindings) -> list[FactRow]:
     instead.
     """
     makes = ROWS.get(key)
-    return [row for row in makes(findings) if row.values] if makes else []
+    return [row for row in makes(findings) if row.cells] if makes else []
+
+
+def _cells(values: Mapping[str, float], n: int = 0) -> dict[str, MeasuredCell]:
+    """Return cells with these values, without intervals."""
+    return {name: MeasuredCell(float(value), n=n) for name, value in values.items()}
 
 
 def _subset_counts(table: str, findings: RecipeFindings) -> list[FactRow]:
@@ -94,11 +97,11 @@ def _subset_counts(table: str, findings: RecipeFindings) -> list[FactRow]:
     columns = [column.name for column in printed.columns]
     rows = []
     for stage, bench in findings.benches.items():
-        values = {name: float(bench.subsets[name]) for name in columns if name in bench.subsets}
-        if values and "total" in columns:
-            values["total"] = sum(values.values())
+        counts = {name: n for name, n in bench.subsets.items() if name in columns}
+        if counts and "total" in columns:
+            counts["total"] = sum(counts.values())
         label = f"items after stage {stage}"
-        rows.append(FactRow(label, printed.rows[0].model, "", values, benchmarks=(bench.name,), by="files"))
+        rows.append(FactRow(label, printed.rows[0].model, "", _cells(counts), (bench.name,), by="files"))
     return rows
 
 
@@ -109,24 +112,19 @@ def _sugarcrepe_4(findings: RecipeFindings) -> list[FactRow]:
     rows = []
     for stage, document in findings.pairwise.items():
         for row in document["results"]:
-            if row["kind"] in KINDS and row["attacker"] in SCORES:
-                means = {"aro_crepe": 100 * row["first"], "sugarcrepe": 100 * row["second"]}
-                values = {"better": 100 * row["better"]} | (means if 0 <= row["first"] <= 1 else {})
-                model = document.get("models", {}).get(row["attacker"], "")
-                tied = f", {counted(row['ties'], 'tie')} counted as half" if row.get("ties") else ""
-                label = f"{stage}: {row['attacker']}" + (f" by {model_label(model)}" if model else "") + tied
-                rows.append(
-                    FactRow(
-                        label,
-                        SCORES[row["attacker"]],
-                        KINDS[row["kind"]],
-                        values,
-                        dict.fromkeys(values, int(row["n"])),
-                        (document["first"], document["second"]),
-                        {"better": (100 * row["low"], 100 * row["high"])} if "low" in row else {},
-                        stands_in=f"blind:{row['attacker']}?model={model}" not in _PAPERS_SCORES,
-                    )
-                )
+            attacker, n = row["attacker"], int(row["n"])
+            if row["kind"] not in KINDS or attacker not in SCORES:
+                continue
+            means = {"aro_crepe": 100 * row["first"], "sugarcrepe": 100 * row["second"]}
+            cells = _cells(means if 0 <= row["first"] <= 1 else {}, n)
+            better, low, high = (100 * row.get(name, math.nan) for name in ("better", "low", "high"))
+            cells["better"] = MeasuredCell(better, low, high, n)
+            model = document.get("models", {}).get(attacker, "")
+            tied = f", {counted(row['ties'], 'tie')} counted as half" if row.get("ties") else ""
+            label = f"{stage}: {attacker}" + (f" by {model_label(model)}" if model else "") + tied
+            benches = document["first"], document["second"]
+            stands_in = f"blind:{attacker}?model={model}" not in _PAPERS_SCORES
+            rows.append(FactRow(label, SCORES[attacker], KINDS[row["kind"]], cells, benches, stands_in))
     return rows
 
 
@@ -141,21 +139,16 @@ def _sugarcrepe_6(findings: RecipeFindings) -> list[FactRow]:
     rows = []
     subsets = {s for c in published_table("sugarcrepe/6").columns for s in c.subsets if c.measured}
     for stage, document in findings.answers.items():
-        values, n = dict(document["values"]), dict(document["n"])
-        intervals = _share_intervals(values, n)
-        if set(values) == subsets:
-            mean, low, high = _joined([(value, *intervals[name]) for name, value in values.items()])
-            values["average"], intervals["average"], n["average"] = mean, (low, high), sum(n.values())
+        cells = {}
+        for name, value in document["values"].items():
+            n = document["n"][name]
+            low, high = wilson(value / 100 * n, n)  # wider than necessary for the mean of two answers per item
+            cells[name] = MeasuredCell(value, 100 * low, 100 * high, n)
+        if set(cells) == subsets:
+            cells["average"] = _joined(list(cells.values()))
         label = f"{stage}: released answers"
-        rows.append(FactRow(label, document["model"], "OpenAI", values, n, ("sugarcrepe",), intervals, by="answers"))
+        rows.append(FactRow(label, document["model"], "OpenAI", cells, ("sugarcrepe",), by="answers"))
     return rows
-
-
-def _share_intervals(values: Mapping[str, float], n: Mapping[str, int]) -> dict[str, tuple[float, float]]:
-    """Return Wilson's interval of each percentage."""
-    # If a percentage is the mean of two answers per item, its interval is wider than necessary.
-    bounds = {name: wilson(value / 100 * n[name], n[name]) for name, value in values.items()}
-    return {name: (100 * low, 100 * high) for name, (low, high) in bounds.items()}
 
 
 def _sugarcrepe_9(findings: RecipeFindings) -> list[FactRow]:
@@ -164,22 +157,16 @@ def _sugarcrepe_9(findings: RecipeFindings) -> list[FactRow]:
         if document.get("task") != "better-foil":
             continue
         sources = document["sources"]
-        piles: dict[tuple[str, str], dict[str, float]] = {}
-        for row in (row for row in document["table"] if row["subset"] != "all"):
-            own = piles.setdefault((kind_of(row["subset"]), row["evaluation"]), dict.fromkeys(COUNTED, 0.0))
-            for column, name in zip(COUNTED, (*sources, "tie"), strict=True):
-                own[column] += row.get(name, 0)
-        for (kind, evaluation), values in piles.items():
-            if kind in KINDS:
-                who, scripted = _answered_by(document, stage), bool(document.get("scripted"))
-                n = dict.fromkeys(values, int(sum(values.values())))
-                rows.append(
-                    FactRow(who, EVALUATIONS[evaluation], KINDS[kind], values, n, tuple(sources), stands_in=scripted)
-                )
+        piles: dict[tuple[str, str], Counter[str]] = {}
+        for row in document["table"]:
+            if (kind := kind_of(row["subset"])) in KINDS:
+                pile = piles.setdefault((KINDS[kind], EVALUATIONS[row["evaluation"]]), Counter())
+                columns = zip(("aro_crepe", "sugarcrepe", "tie"), (*sources, "tie"), strict=True)
+                pile.update({column: row.get(name, 0) for column, name in columns})
+        who, scripted = _answered_by(document, stage), bool(document.get("scripted"))
+        for (kind, evaluation), pile in piles.items():
+            rows.append(FactRow(who, evaluation, kind, _cells(pile, pile.total()), tuple(sources), scripted))
     return rows
-
-
-COUNTED = ("aro_crepe", "sugarcrepe", "tie")
 
 
 def _answered_by(document: Document, stage: str) -> str:
@@ -215,8 +202,8 @@ def _trained(
             if arm == "base" and any(same_model(uri, document["model"]) for uri in rebuilt):
                 continue  # the same items are a row of runs, with intervals
             exams = [exam for exam in (*document["base"], *document["sat"]) if exam["arm"] == arm]
-            values = {
-                ours: sum(exam["values"][theirs] for exam in exams) / len(exams)
+            cells = {
+                ours: _over_seeds([exam["values"][theirs] for exam in exams], int(document["sizes"][theirs]))
                 for ours, theirs in columns.items()
                 if exams and theirs in exams[0]["values"]
             }
@@ -227,18 +214,18 @@ def _trained(
             stands_in = not (named and any(same_model(document["model"], uri) for uri in STARTS[of]))
             label = f"{stage}: {who}" + f", in place of {of}" * stands_in
             label += f", {_foils_of(arm, exams)}, {way} with {document['data']}, {seeds}" * (arm != "base")
-            n = {ours: int(document["sizes"][columns[ours]]) for ours in values}
-            intervals = {
-                ours: seed_share_interval([exam["values"][columns[ours]] for exam in exams])[1:]
-                for ours in values
-                if len(exams) > 2
-            }
             kinds = {theirs.partition(" ")[0] for theirs in columns.values()}
             benches = tuple(b for b, kind in zip(document["benchmarks"], ("biased", "clean")) if kind in kinds)
             alone = stands_in and not groups  # one model is not two architectures
             place = ("", "") if alone else (model, groups.get(arm, of))
-            made.append(FactRow(label, *place, values, n, benches, intervals, stands_in))
+            made.append(FactRow(label, *place, cells, benches, stands_in))
     return made
+
+
+def _over_seeds(values: Sequence[float], n: int) -> MeasuredCell:
+    """Return the mean over seeds. With fewer than three, there is no interval."""
+    low, high = seed_share_interval(values)[1:] if len(values) > 2 else (math.nan, math.nan)
+    return MeasuredCell(sum(values) / len(values), low, high, n)
 
 
 def _foils_of(arm: str, exams: Sequence[Document]) -> str:
@@ -277,8 +264,8 @@ def _scpp_9(findings: RecipeFindings) -> list[FactRow]:
         for model, (subset, number, *pair) in zip(printed, named):
             if captions := items.get((subset, number)):
                 alike = float(character_similarity(*([captions[name]] for name in pair))[0])
-                values = {"lexical": math.floor(100 * alike + 1e-4) / 100}
-                rows.append(FactRow(f"stage {stage}", model, "", values, {}, (bench.name,), by="files"))
+                cells = {"lexical": MeasuredCell(math.floor(100 * alike + 1e-4) / 100)}
+                rows.append(FactRow(f"stage {stage}", model, "", cells, (bench.name,), by="files"))
     return rows
 
 
@@ -291,12 +278,17 @@ def _scpp_13(findings: RecipeFindings) -> list[FactRow]:
         name_of = model if own else f"{model_label(model)}, in place of {group}"
         for row in document["rows"]:
             way = WAYS.get(row["way"], row["way"])
-            values = {name: value for name, value in row["accuracy"].items() if name in document["sizes"]}
-            n = {name: int(document["sizes"][name][1]) for name in values}
+            low, high = (row.get(end, {}) for end in ("low", "high"))
+            cells = {
+                name: MeasuredCell(
+                    value, low.get(name, math.nan), high.get(name, math.nan), int(document["sizes"][name][1])
+                )
+                for name, value in row["accuracy"].items()
+                if name in document["sizes"]
+            }
             label = f"{name_of}, {way}" + _unchanged(row, document["rows"])
-            intervals = {name: (row["low"][name], row["high"][name]) for name in values if name in row.get("low", {})}
             benches = tuple(b for b in (document.get("benchmark"),) if b)
-            rows.append(FactRow(label, f"{group}, {way}", group, values, n, benches, intervals, stands_in=not own))
+            rows.append(FactRow(label, f"{group}, {way}", group, cells, benches, stands_in=not own))
     return rows
 
 
@@ -309,15 +301,13 @@ def _unchanged(row: Document, rows: Sequence[Document]) -> str:
     return " (no answer differs from the frozen model's)" if same else ""
 
 
-#: Table 20 of SugarCrepe++: column → task, models that fill it, and stand-ins if none of them was scored
-_JUDGES: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
-    "vera": ("blind", ("blind:plausibility",), ("lm:",)),
-    "grammar": ("blind", ("blind:grammar?model=",), ("blind:grammar",)),
-    "clip": ("itt", (), ("small:",)),
+#: Table 20 of SugarCrepe++: column → name, task, models that fill it, and stand-ins if none of them was scored. CLIP's
+#: models are those of Table 12.
+_JUDGES: dict[str, tuple[str, str, tuple[str, ...], tuple[str, ...]]] = {
+    "vera": ("Vera", "blind", ("blind:plausibility",), ("lm:",)),
+    "grammar": ("Grammar", "blind", ("blind:grammar?model=",), ("blind:grammar",)),
+    "clip": ("CLIP", "itt", (), ("small:",)),
 }
-
-
-NAMED = {"vera": "Vera", "grammar": "Grammar", "clip": "CLIP"}
 
 
 def _scpp_20(findings: RecipeFindings) -> list[FactRow]:
@@ -328,61 +318,50 @@ def _scpp_20(findings: RecipeFindings) -> list[FactRow]:
     variants = [uri for row in published_table("sugarcrepe++/12").rows for uri in row.uris]
     rows = []
     for kind, bench in itertools.product(("replace", "swap"), dict.fromkeys(bench for _, bench, _ in findings.runs)):
-        group = "SugarCrepe" if bench in benchmark_names("sugarcrepe") else "SugarCrepe++"
-        values: dict[str, float] = {}
-        n: dict[str, int] = {}
-        intervals: dict[str, tuple[float, float]] = {}
-        ties: dict[str, int] = {}
+        cells: dict[str, MeasuredCell] = {}
         others: list[str] = []
-        for column, (task, real, substitutes) in _JUDGES.items():
+        for column, (name, task, real, substitutes) in _JUDGES.items():
             means = _means_of(findings, bench, task, kind)
-            if column == "clip":
-                own = [m for m in means if any(same_model(m, uri) for uri in variants)]
-            else:
-                own = [m for m in means if m.startswith(real)]
+            own = [m for m in means if m.startswith(real) or any(same_model(m, uri) for uri in variants)]
             used = own or [m for m in means if m.startswith(substitutes)]
-            if used:
-                values[column] = sum(means[m].value for m in used) / len(used)
-                n[column], ties[column] = means[used[0]].n, sum(means[m].ties for m in used)
-                alone = means[used[0]].interval if len(used) == 1 else None  # several share their items
-                intervals |= {column: alone} if alone else {}
-            others += [f"{NAMED[column]} by {model_label(model)}" for model in used if not own]
-        instead = f": {', '.join(others)}" if others else ""
-        about = (f"{kind}{instead}", kind.capitalize(), group, values, n, (bench,), intervals, bool(others))
-        rows.append(FactRow(*about, ties=ties))
+            if len(used) == 1:
+                cells[column] = means[used[0]]
+            elif used:  # without an interval: they share their items
+                value, ties = (sum(getattr(means[m], part) for m in used) for part in ("value", "ties"))
+                cells[column] = MeasuredCell(value / len(used), n=means[used[0]].n, ties=ties, tie_rule="wrong")
+            others += [f"{name} by {model_label(model)}" for model in used if not own]
+        label = f"{kind}: {', '.join(others)}" if others else kind
+        group = "SugarCrepe" if bench in benchmark_names("sugarcrepe") else "SugarCrepe++"
+        rows.append(FactRow(label, kind.capitalize(), group, cells, (bench,), bool(others)))
     return rows
 
 
-class _SubsetMean(NamedTuple):
-    value: float
-    n: int
-    interval: tuple[float, float] | None
-    ties: int
-
-
-def _means_of(findings: RecipeFindings, bench: str, task: str, kind: str) -> dict[str, _SubsetMean]:
+def _means_of(findings: RecipeFindings, bench: str, task: str, kind: str) -> dict[str, MeasuredCell]:
     """Return each model's mean accuracy over the subsets with this `kind` of foils (replace or swap). It is in percent,
     with an interval. `bench` and `task` select the results.
     """
     means = {}
     for model, on, results in findings.runs:
-        own = [r for r in results if on == bench and r["task"] == task and str(r["subset"]).startswith(kind) and r["n"]]
+        own = [
+            MeasuredCell(100 * r["hits"] / r["n"], low, high, int(r["n"]), int(r.get("ties", 0)), tie_rule="wrong")
+            for r in results
+            if on == bench and r["task"] == task and str(r["subset"]).startswith(kind) and r["n"]
+            for low, high in [[math.nan if r.get(end) is None else 100 * r[end] for end in ("low", "high")]]
+        ]
         if own:
-            ends = [[math.nan if r.get(end) is None else 100 * r[end] for end in ("low", "high")] for r in own]
-            value, low, high = _joined([(100 * r["hits"] / r["n"], *both) for r, both in zip(own, ends, strict=True)])
-            n, ties = (sum(int(r.get(name, 0)) for r in own) for name in ("n", "ties"))
-            means[model] = _SubsetMean(value, n, None if math.isnan(low + high) else (low, high), ties)
+            means[model] = _joined(own)
     return means
 
 
-def _joined(shares: Sequence[tuple[float, float, float]]) -> tuple[float, float, float]:
-    """Return the mean of several subsets' shares, and its interval. `shares` are (value, low, high). The subsets are
-    assumed to be independent (Zou and Donner's MOVER).
+def _joined(cells: Sequence[MeasuredCell]) -> MeasuredCell:
+    """Return the mean of several subsets' shares, and its interval. The subsets are assumed to be independent (Zou and
+    Donner's MOVER).
     """
-    mean = sum(value for value, _, _ in shares) / len(shares)
-    below = math.hypot(*(value - low for value, low, _ in shares)) / len(shares)
-    above = math.hypot(*(high - value for value, _, high in shares)) / len(shares)
-    return mean, mean - below, mean + above
+    mean = sum(cell.value for cell in cells) / len(cells)
+    below = math.hypot(*(cell.value - cell.low for cell in cells)) / len(cells)
+    above = math.hypot(*(cell.high - cell.value for cell in cells)) / len(cells)
+    n, ties = sum(cell.n for cell in cells), sum(cell.ties for cell in cells)
+    return MeasuredCell(mean, mean - below, mean + above, n, ties, tie_rule="wrong")
 
 
 def _sade_1(findings: RecipeFindings) -> list[FactRow]:
@@ -393,35 +372,40 @@ def _sade_1(findings: RecipeFindings) -> list[FactRow]:
     for stage, bench in findings.benches.items():
         if stage in findings.people:  # rated items, before filtering
             continue
-        own = {COLUMNS[stands_for(name)]: name for name in bench.subsets if stands_for(name) in COLUMNS}
-        parts = {column: bench.only([name]) for column, name in own.items()}
-        chance = match_chance(bench)  # replaced below by that of the group score, for two images and two captions
-        chance |= {own[column]: 1 / 6 for column, part in parts.items() if all(i.match == PAIRED for i in part)}
-        images = {column: float(len(image_keys(part)) or len(part)) for column, part in parts.items()}
-        texts = {column: float(sum(len(item.captions) for item in part)) for column, part in parts.items()}
-        levels = {column: round(100 * chance[name], 1) for column, name in own.items()}
-        for model, group, values in (
-            ("images", "size", images),
-            ("references", "size", texts),
-            ("random results", "chance, %", levels),
-        ):
-            rows.append(FactRow(f"{model} after stage {stage}", model, group, values, benchmarks=(bench.name,)))
+        chance = match_chance(bench)
+        figures: dict[tuple[str, str], dict[str, float]] = {
+            ("images", "size"): {},
+            ("references", "size"): {},
+            ("random results", "chance, %"): {},
+        }
+        for column, name in _branches(bench.subsets).items():
+            part = bench.only([name])
+            pairs = all(item.match == PAIRED for item in part)  # their chance is that of the group score
+            texts = sum(len(item.captions) for item in part)
+            levels = (len(image_keys(part)) or len(part), texts, round(100 * (1 / 6 if pairs else chance[name]), 1))
+            for values, level in zip(figures.values(), levels):
+                values[column] = level
+        for (model, group), values in figures.items():
+            rows.append(FactRow(f"{model} after stage {stage}", model, group, _cells(values), (bench.name,)))
     for stage, document in findings.people.items():
-        if document.get("task") == "bias-rating":
-            for source, model in zip(document["sources"], ("original references", "SADE references")):
-                table = [r for r in document["table"] if r["source"] == source]
-                rated = {COLUMNS[name]: r for r in table if (name := stands_for(r["subset"])) in COLUMNS}
-                kept = {
-                    COLUMNS[stands_for(name)] for name in document.get("same_items", ()) if stands_for(name) in COLUMNS
-                }
-                kept &= set(rated) if model.startswith("SADE") else set()  # nothing to compare with what was before
-                values = {column: r["mean"] for column, r in rated.items() if column not in kept}
-                n = {column: int(rated[column]["n"]) for column in values}
-                who, scripted = _answered_by(document, stage), bool(document.get("scripted"))
-                titles = [c.title for c in published_table("sade/1").columns if c.name in kept]
-                who += f"; the filter left nothing out of {', '.join(titles)}" if titles else ""
-                rows.append(FactRow(who, model, "bias rated by people", values, n, (source,), stands_in=scripted))
+        if document.get("task") != "bias-rating":
+            continue
+        for source, model in zip(document["sources"], ("original references", "SADE references")):
+            by_subset = {r["subset"]: r for r in document["table"] if r["source"] == source}
+            rated = {column: by_subset[name] for column, name in _branches(by_subset).items()}
+            same = _branches(document.get("same_items", ())) if model.startswith("SADE") else {}  # nothing came before
+            cells = {c: MeasuredCell(r["mean"], n=int(r["n"])) for c, r in rated.items() if c not in same}
+            titles = [c.title for c in published_table("sade/1").columns if c.name in {*same} & {*rated}]
+            who = _answered_by(document, stage)
+            who += f"; the filter left nothing out of {', '.join(titles)}" if titles else ""
+            scripted = bool(document.get("scripted"))
+            rows.append(FactRow(who, model, "bias rated by people", cells, (source,), scripted))
     return rows
+
+
+def _branches(subsets: Iterable[str]) -> dict[str, str]:
+    """Return the subset for each column of SADE's Table 1."""
+    return {COLUMNS[branch]: name for name in subsets if (branch := stands_for(name)) in COLUMNS}
 
 
 def _hit_2(findings: RecipeFindings) -> list[FactRow]:
@@ -435,14 +419,14 @@ def _hit_2(findings: RecipeFindings) -> list[FactRow]:
             for model, subset in (("Active/Passive", "passive"), ("Ditransitive", "dative")):
                 items = list(bench.only([subset + ending])) if subset + ending in bench.subsets else []
                 tags = Counter(str(item.tags.get("source", "")).lower() for item in items)
-                values = {"total": float(len(items))} if len(tags) > 1 else {}
+                counts = Counter({"total": len(items)} if len(tags) > 1 else {})
                 for tag, n in tags.items():
-                    values |= {stands_for(tag): values.get(stands_for(tag), 0.0) + n} if tag else {}
+                    counts.update({stands_for(tag): n} if tag else {})
                 label = f"{stage}: {', '.join(sorted(tags))}" if any(tags) else stage
                 if ending and (n := same_captions(bench, subset, subset + ending)):
                     label += f"; {n:,} of {len(items):,} have no word left out"
                 other = any("-as-" in tag for tag in tags)
-                rows.append(FactRow(label, model, group, values, benchmarks=(bench.name,), stands_in=other))
+                rows.append(FactRow(label, model, group, _cells(counts), (bench.name,), other))
     return rows
 
 
@@ -467,14 +451,14 @@ def _hit_c(findings: RecipeFindings) -> list[FactRow]:
             two = all(effect["name"] != "grammaticality[equal]" for effect in fit["coefficients"])
             by_grammar = f" by {document.get('grammar')}" + ", foil against caption alone" * two
             for effect in fit["coefficients"]:
-                values = {"beta": effect["estimate"], "t": effect["statistic"]}
-                n, intervals = dict.fromkeys(values, fit["n"]), {"beta": (effect["low"], effect["high"])}
+                beta = MeasuredCell(effect["estimate"], effect["low"], effect["high"], fit["n"])
+                cells = {"beta": beta, "t": MeasuredCell(effect["statistic"], n=fit["n"])}
                 by = by_grammar if "grammaticality" in effect["name"] else ""
                 by += _not_shorter(benches, fit["label"]) if effect["name"].startswith("simplified") else ""
                 label = f"{stage}, {fit['label']}, {model_label(fit['sample'])}: {effect['name']}{by}"
                 for group, name in printed.intersection(_printed_effects(fit["label"], alone, effect["name"])):
                     sets = tuple(document.get("benchmarks", ()))
-                    rows.append(FactRow(label, name, group, values, n, sets, intervals, stands_in=True))
+                    rows.append(FactRow(label, name, group, cells, sets, stands_in=True))
     return rows
 
 

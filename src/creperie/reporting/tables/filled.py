@@ -27,7 +27,6 @@ from creperie.reporting.tables.published import (
 )
 from creperie.scoring import Run, load_run
 
-NO_INTERVAL = (math.nan, math.nan)
 AVERAGE = (
     "the mean of each one's share, as in SugarCrepe++; n counts answers, the score interval is over images, with "
     "Student's t"
@@ -388,18 +387,9 @@ def _wording(table: PublishedTable, model: str) -> str:
 def _fact_row(table: PublishedTable, fact: FactRow) -> OurRow:
     own = bool(fact.benchmarks) and set(fact.benchmarks) <= table.item_names()
     cells = {
-        c.name: MeasuredCell(
-            fact.values[c.name],
-            *fact.intervals.get(c.name, NO_INTERVAL),
-            fact.n.get(c.name, 0),
-            fact.ties.get(c.name, 0),
-            "",
-            fact.label,
-            published=own,
-            tie_rule="wrong",
-        )
+        c.name: replace(fact.cells[c.name], run=fact.label, published=own)
         for c in table.columns
-        if c.name in fact.values
+        if c.name in fact.cells
     }
     printed = next((r for r in table.rows if (r.model, r.group) == (fact.model, fact.group)), None)
     label = _with_items(table, fact.label, fact.benchmarks)

@@ -21,12 +21,12 @@ class MeasuredCell:
     """
 
     value: float
-    low: float
-    high: float
-    n: int
-    ties: int
-    task: str
-    run: str
+    low: float = math.nan
+    high: float = math.nan
+    n: int = 0
+    ties: int = 0
+    task: str = ""
+    run: str = ""
     level: float = 0.95
     published: bool = False  #: computed on the published items that the column is about
     tie_rule: str = ""  #: how ties were counted: wrong, half or right
@@ -144,7 +144,7 @@ def _figure(
         return Unfit("none of its items is covered")
     scale = 100.0 if column.unit in ("%", "points") else 1.0
     if column.over == "sd":
-        spread = _figure_of(run, result, _deviation(run, measured, labels, subsets) * scale, math.nan, math.nan)
+        spread = _figure_of(run, result, _deviation(run, measured, labels, subsets) * scale)
         return replace(spread, n=len(subsets))  # the deviation is of the subsets' figures
     return _figure_of(run, result, result.accuracy * scale, result.low * scale, result.high * scale)
 
@@ -155,7 +155,7 @@ def _deviation(run: Run, measured: Measured, labels: np.ndarray, subsets: Sequen
     return float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
 
 
-def _figure_of(run: Run, result: Result, value: float, low: float, high: float) -> MeasuredCell:
+def _figure_of(run: Run, result: Result, value: float, low: float = math.nan, high: float = math.nan) -> MeasuredCell:
     about = (result.task, str(run.path or run.name), run.settings.level)
     beside = (result.n, result.ties, *about)
     chance = 100 * result.chance
