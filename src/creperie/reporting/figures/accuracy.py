@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from creperie.reporting.figures.style import (
     INK,
     SOFT,
@@ -58,10 +60,9 @@ def accuracy_by_subset(series: Sequence[Series], levels: Levels = NO_LEVELS, *, 
         shift = beside(k, len(series), 0.64)
         marks.append((one.name, _points(axes, one, subsets, shift, k)))
     line_axis(axes, [_with_count(subset, series) for subset in subsets])
-    axes.set_xlim(-0.02, 1.02)
+    axes.set(xlim=(-0.02, 1.02), title=title)
     percent_axis(axes)
     axes.tick_params(axis="y", length=0)
-    axes.set_title(title)
     legend_below(figure, marks)
     return figure
 
@@ -88,10 +89,10 @@ def _levels(axes: Axes, subsets: Sequence[str], levels: Levels) -> list[tuple[st
 
 
 def _points(axes: Axes, one: Series, subsets: Sequence[str], shift: float, k: int) -> Any:
-    known = [(y + shift, *one.values[s]) for y, s in enumerate(subsets) if s in one.values]
-    rows, values, low, high = (list(column) for column in zip(*known, strict=True)) if known else ([], [], [], [])
-    sure = [(v - a, b - v) if not math.isnan(a) else (0.0, 0.0) for v, a, b in zip(values, low, high, strict=True)]
-    spans = [[max(0.0, s[0]) for s in sure], [max(0.0, s[1]) for s in sure]]
-    return axes.errorbar(
-        values, rows, xerr=spans, fmt=marker(k), color=colour(k), markersize=5.5, elinewidth=1.6, alpha=0.95, zorder=3
-    )
+    rows = [y + shift for y, subset in enumerate(subsets) if subset in one.values]
+    shown = [one.values[subset] for subset in subsets if subset in one.values]
+    values = [value for value, _, _ in shown]
+    ends = [[0.0 if math.isnan(end) else max(0.0, end) for end in (v - low, high - v)] for v, low, high in shown]
+    spans = np.reshape(ends, (-1, 2)).T
+    style: Any = {"color": colour(k), "markersize": 5.5, "elinewidth": 1.6, "alpha": 0.95, "zorder": 3}
+    return axes.errorbar(values, rows, xerr=spans, fmt=marker(k), **style)

@@ -42,23 +42,13 @@ def grouped_bars(series: Sequence[Series], *, chance: Mapping[str, float] | None
             value, low, high = one.values[case]
             at = x + beside(k, len(cases))
             sure = None if math.isnan(low) else [[max(0.0, value - low)], [max(0.0, high - value)]]
-            marks[case] = axes.bar(
-                at,
-                value,
-                0.9 * step,
-                yerr=sure,
-                color=colour(k),
-                hatch=hatch(k),
-                edgecolor=INK,
-                linewidth=0.7,
-                ecolor=INK,
-            )
+            style: Any = {"color": colour(k), "hatch": hatch(k), "edgecolor": INK, "linewidth": 0.7, "ecolor": INK}
+            marks[case] = axes.bar(at, value, 0.9 * step, yerr=sure, **style)
             if chance and case in chance:
                 axes.plot([at - step / 2, at + step / 2], [chance[case]] * 2, color=INK, linewidth=1.4, linestyle=":")
     axes.set_xticks(range(len(series)), [one.name for one in series])
-    axes.set_ylim(0, 1.02)
+    axes.set(ylim=(0, 1.02), title=title)
     percent_axis(axes, "y")
-    axes.set_title(title)
     legend_below(figure, [(case, marks[case]) for case in cases if case in marks])
     return figure
 
@@ -104,8 +94,7 @@ def counts(frequencies: Mapping[str, Mapping[str, float]], *, label: str, title:
     line_axis(axes, names)
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="x")
-    axes.set_xlabel(label)
-    axes.set_title(title)
+    axes.set(xlabel=label, title=title)
     if len(frequencies) > 1:
         legend_below(figure, marks.items())
     return figure

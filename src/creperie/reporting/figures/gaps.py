@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @styled
-def gap_histograms(gaps: Mapping[str, Mapping[str, np.ndarray]], *, title: str = "", bins: int = 31) -> Figure:
+def gap_histograms(gaps: Mapping[str, Mapping[str, np.ndarray]], *, title: str = "") -> Figure:
     """Return a figure with one panel per attacker. Each panel has one histogram per set of items, such as the items
     before and after refinement.
 
@@ -44,7 +44,7 @@ def gap_histograms(gaps: Mapping[str, Mapping[str, np.ndarray]], *, title: str =
     for axes, (name, by) in zip(panels, gaps.items(), strict=True):
         scale = max((float(np.abs(_finite(v)).max(initial=0.0)) for v in by.values()), default=0.0) or 1.0
         for k, (group, values) in enumerate(by.items()):
-            marks[group] = _shares(axes, _finite(values), np.linspace(-scale, scale, bins + 1), k)
+            marks[group] = _shares(axes, _finite(values), np.linspace(-scale, scale, 32), k)
         axes.axvline(0, color=INK, linewidth=0.9, linestyle="--")
         axes.set_title(name, fontsize=9)
         axes.set_xlabel("gap: true − false")
@@ -55,23 +55,23 @@ def gap_histograms(gaps: Mapping[str, Mapping[str, np.ndarray]], *, title: str =
 
 
 @styled
-def margin_histograms(margins: Mapping[str, np.ndarray], *, title: str = "", bins: int = 40) -> Figure:
+def margin_histograms(margins: Mapping[str, np.ndarray], *, title: str = "") -> Figure:
     """Return a figure with one histogram of margins per model, stacked from top to bottom. Heights are percentages of
     items. Wrong answers lie left of zero.
     """
     figure = new_figure(6.2, 0.9 + 0.85 * len(margins))
     panels = figure.subplots(len(margins), 1, squeeze=False)[:, 0]
     for axes, (name, values) in zip(panels, margins.items(), strict=True):
-        _margins(axes, name, _finite(values), bins)
+        _margins(axes, name, _finite(values))
     panels[-1].set_xlabel("margin: the least true minus the greatest false score")
     heading(figure, title)
     return figure
 
 
-def _margins(axes: Axes, name: str, known: np.ndarray, bins: int) -> None:
+def _margins(axes: Axes, name: str, known: np.ndarray) -> None:
     """Draw the histogram of one model. Wrong and right answers have two colours; ties are a grey bar at zero."""
     scale = float(np.quantile(np.abs(known), 0.995)) if len(known) else 1.0
-    edges = np.linspace(-(scale or 1.0), scale or 1.0, bins + 1)
+    edges = np.linspace(-(scale or 1.0), scale or 1.0, 41)
     width = float(edges[1] - edges[0])
     for side, shade, texture in ((known[known < 0], colour(5), hatch(1)), (known[known > 0], colour(0), "")):
         heights, _ = np.histogram(np.clip(side, edges[0], edges[-1]), edges)
@@ -83,9 +83,8 @@ def _margins(axes: Axes, name: str, known: np.ndarray, bins: int) -> None:
     title = f"{name}: {percent(right)} % above zero" + (f", {ties:,} ties" if ties else "") + f" (n = {len(known):,})"
     axes.axvline(0, color=INK, linewidth=0.9)
     axes.set_title(title, fontsize=8.5, fontweight="normal")
-    axes.set_yticks([])
+    axes.set(yticks=[], xlim=(edges[0], edges[-1]))
     axes.spines["left"].set_visible(False)
-    axes.set_xlim(edges[0], edges[-1])
 
 
 @styled
@@ -95,18 +94,17 @@ def gap_plane(
     kept: np.ndarray | None = None,
     *,
     names: tuple[str, str] = ("first", "second"),
-    bins: int = 50,
     title: str = "",
 ) -> Figure:
     """Return a scatter plot of items: x and y are the gaps of two attackers, between −1 and 1. With the mask `kept`,
     the items that a refinement keeps have a different mark.
 
-    Grid lines divide the plane into cells, `bins` on each side of zero (50 in the paper). Refinement keeps equally many
+    Grid lines divide the plane into the paper's cells, 50 on each side of zero. Refinement keeps equally many
     items in two opposite cells, which mirror each other at both zero lines.
     """
     figure, axes = new_axes(4.8, 5.0)
-    axes.set_xticks(np.arange(-bins, bins + 1) / bins, minor=True)
-    axes.set_yticks(np.arange(-bins, bins + 1) / bins, minor=True)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_ticks(np.linspace(-1, 1, 101), minor=True)
     axes.grid(which="both", linewidth=0.25)
     axes.tick_params(which="minor", length=0)
     stay = np.ones(len(first), bool) if kept is None else np.asarray(kept, bool)
@@ -119,23 +117,20 @@ def gap_plane(
     for line in (axes.axhline, axes.axvline):
         line(0, color=INK, linewidth=0.9)
     reach = float(np.abs(np.concatenate([first, second])).max(initial=0.02)) * 1.05
-    axes.set_xlim(-reach, reach)
-    axes.set_ylim(-reach, reach)
-    axes.set_xlabel(f"gap of {names[0]}")
-    axes.set_ylabel(f"gap of {names[1]}")
-    axes.set_aspect("equal")
-    axes.set_title(title)
+    span = (-reach, reach)
+    x, y = (f"gap of {name}" for name in names)
+    axes.set(xlim=span, ylim=span, xlabel=x, ylabel=y, aspect="equal", title=title)
     legend_below(figure, marks.items())
     return figure
 
 
 @styled
-def bias_distributions(scores: Mapping[str, np.ndarray], *, title: str = "", bins: int = 41) -> Figure:
+def bias_distributions(scores: Mapping[str, np.ndarray], *, title: str = "") -> Figure:
     """Return a figure of the distributions of SyntaxBias scores by benchmark or subset, with a line at zero and dots at
     the means. An item's score is its likelihood gap, divided by the largest gap.
     """
     figure, axes = new_axes(6.2, 0.8 + 0.62 * len(scores))
-    edges = np.linspace(-1, 1, bins + 1)
+    edges = np.linspace(-1, 1, 42)
     for k, values in enumerate(scores.values()):
         known = _finite(values)
         counts, _ = np.histogram(known, edges)
@@ -149,9 +144,9 @@ def bias_distributions(scores: Mapping[str, np.ndarray], *, title: str = "", bin
     axes.set_yticks(np.arange(len(scores))[::-1] + 0.2, list(scores))
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
-    axes.set_xlim(-1, 1)
-    axes.set_xlabel("gap divided by the largest; right of zero the true caption is preferred")
-    axes.set_title(title)
+    axes.set(
+        xlim=(-1, 1), xlabel="gap divided by the largest; right of zero the true caption is preferred", title=title
+    )
     return figure
 
 
@@ -179,12 +174,10 @@ class Box:
 
 
 @styled
-def boxes_by_subset(
-    groups: Mapping[str, Mapping[str, Box]], *, label: str, title: str = "", whiskers: str = "5 to 95 %"
-) -> Figure:
+def boxes_by_subset(groups: Mapping[str, Mapping[str, Box]], *, label: str, title: str = "") -> Figure:
     """Return box plots with one group per subset and one box per kind of pair. The kinds are P1-P2, P1-N and P2-N,
-    where P1 and P2 are the two true captions of an item and N is its foil. `label` names the value axis. `whiskers`
-    says in words what the whiskers span.
+    where P1 and P2 are the two true captions of an item and N is its foil. `label` names the value axis. Whiskers
+    span 5 to 95 %.
     """
     kinds = list(dict.fromkeys(kind for by in groups.values() for kind in by))
     figure, axes = new_axes(max(5.0, 1.2 + 0.36 * len(kinds) * len(groups)), 3.4)
@@ -196,17 +189,15 @@ def boxes_by_subset(
                 at = x + beside(k, len(kinds))
                 marks[kind] = _box(axes, by[kind], at, 0.85 * step, k)
     axes.set_xticks(range(len(groups)), list(groups), rotation=20 if len(groups) > 5 else 0)
-    axes.set_xlim(-0.5, len(groups) - 0.5)
-    axes.set_ylabel(label)
+    axes.set(xlim=(-0.5, len(groups) - 0.5), ylabel=label, title=title)
     axes.grid(axis="y")
-    axes.set_title(title)
     legend_below(figure, [(kind, marks[kind]) for kind in kinds if kind in marks])
-    axes.text(1.0, 1.01, f"box: middle half; whiskers: {whiskers}", transform=axes.transAxes, ha="right", fontsize=7)
+    axes.text(1.0, 1.01, "box: middle half; whiskers: 5 to 95 %", transform=axes.transAxes, ha="right", fontsize=7)
     return figure
 
 
 @styled
-def boxes_by_model(panels: Mapping[str, Mapping[str, Box]], *, label: str = "score", title: str = "") -> Figure:
+def boxes_by_model(panels: Mapping[str, Mapping[str, Box]], *, title: str = "") -> Figure:
     """Return box plots with one panel per model and one box per kind of caption (original and shuffled). Each panel has
     its own scale.
     """
@@ -219,7 +210,7 @@ def boxes_by_model(panels: Mapping[str, Mapping[str, Box]], *, label: str = "sco
         axes.set_xticks([])
         axes.set_title(name, fontsize=9)
         axes.grid(axis="y")
-    drawn[0].set_ylabel(label)
+    drawn[0].set_ylabel("score")
     heading(figure, title)
     legend_below(figure, marks.items())
     return figure

@@ -110,16 +110,13 @@ def draw_words(sources: Sequence[str], options: FigureOptions) -> Figure:
     (bench,) = _benches(sources, most=1)
     if options.tag:
         return _tag(bench, options)
-    true: Counter[str] = Counter()
-    false: Counter[str] = Counter()
+    true, false = Counter[str](), Counter[str]()
     for item in bench:
-        for column, caption in enumerate(item.captions):
-            counter = true if any(row[column] for row in item.match) else false
-            counter.update({w.lower() for w in words(caption)})
-    n = max(1, len(bench))
+        for caption, *truths in zip(item.captions, *item.match, strict=True):
+            (true if any(truths) else false).update({w.lower() for w in words(caption)})
     unequal = sorted({*true, *false}, key=lambda w: (-abs(true[w] - false[w]), w))[: options.most]
     counters = {"true captions": true, "false captions": false}
-    shown = {name: {w: 100 * counter[w] / n for w in unequal} for name, counter in counters.items()}
+    shown = {name: {w: 100 * counter[w] / len(bench) for w in unequal} for name, counter in counters.items()}
     return counts(
         shown, label="captions with the word, per 100 items", title=f"{bench.name}: words of true and false captions"
     )
@@ -178,7 +175,7 @@ def topics_of(captions: Sequence[str], topics: int = TOPICS, seed: int = 0) -> d
     return dict(sizes.most_common())
 
 
-def dense_topics(captions: Sequence[str], vectors: np.ndarray, topics: int = TOPICS, seed: int = 0) -> dict[str, int]:
+def dense_topics(captions: Sequence[str], vectors: np.ndarray, seed: int = 0) -> dict[str, int]:
     """Return the number of captions in each of the largest topics. Captions outside all clusters are left out."""
     # Topics are found by BERTopic's steps with its defaults: UMAP of the vectors, HDBSCAN clusters, names by c-TF-IDF.
     from sklearn.cluster import HDBSCAN
@@ -190,7 +187,7 @@ def dense_topics(captions: Sequence[str], vectors: np.ndarray, topics: int = TOP
     if not groups:
         raise UsageError("no topics: the captions form no clusters", hint="give more captions")
     named = zip(class_words(list(groups.values())), groups.values(), strict=True)
-    return dict(Counter({", ".join(words): len(own) for words, own in named}).most_common(topics))
+    return dict(Counter({", ".join(words): len(own) for words, own in named}).most_common(TOPICS))
 
 
 def class_words(groups: Sequence[Sequence[str]]) -> list[list[str]]:
@@ -285,5 +282,4 @@ def draw_categories(sources: Sequence[str], options: FigureOptions) -> Figure:
     if not categories:
         what = "no true caption names a COCO category"
         raise UsageError(what, where=bench.name, hint="give annotations with `against=`")
-    title = f"{bench.name}: super-categories {by}"
-    return counts({"items": categories}, label="items", title=title)
+    return counts({"items": categories}, label="items", title=f"{bench.name}: super-categories {by}")

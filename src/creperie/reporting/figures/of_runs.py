@@ -30,8 +30,6 @@ from creperie.scoring import Run, human_level, load_run
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MACRO = "macro"
-
 
 def series_of(group: RunGroup, name: str) -> tuple[list[Series], Levels]:
     """Return (series, levels) for the task `name`. The series are the accuracies of every model by subset; the levels
@@ -44,7 +42,7 @@ def series_of(group: RunGroup, name: str) -> tuple[list[Series], Levels]:
             continue
         stored = [r for r in run.results if r["task"] == name]
         results = stored or [r.as_dict() for r in run.evaluate([name])]
-        shown = [r for r in results if r["n"] and r["subset"] != MACRO]
+        shown = [r for r in results if r["n"] and r["subset"] != "macro"]
         counts = {r["subset"]: covered(r["n"], r["void"]) for r in shown}
         series.append(Series(label, {r["subset"]: value_and_interval(r) for r in shown if r["n"] > 1}, counts))
         chance |= {r["subset"]: math.nan if r["chance"] is None else r["chance"] for r in shown}
@@ -218,16 +216,11 @@ def _probe(sources: Sequence[str], probe: str, part: str) -> Mapping[str, Any]:
         raise UsageError(
             f"expected one file, got {len(sources)}", hint="give one file that `creperie sensitivity --json` wrote"
         )
-    path = Path(sources[0])
+    path, command = Path(sources[0]), f"`creperie sensitivity … --to {probe} --json`"
     if not path.is_file():
-        raise UsageError(
-            "no such file", where=str(path), hint=f"write it with `creperie sensitivity … --to {probe} --json`"
-        )
+        raise UsageError("no such file", where=str(path), hint=f"write it with {command}")
     document = read_json(path)
     if not isinstance(document, dict) or document.get("probe") != probe or not document.get(part):
-        raise DataError(
-            f"does not hold the results of the probe {probe!r}",
-            where=str(path),
-            hint=f"write the file with `creperie sensitivity … --to {probe} --json`",
-        )
+        what = f"does not hold the results of the probe {probe!r}"
+        raise DataError(what, where=str(path), hint=f"write the file with {command}")
     return document

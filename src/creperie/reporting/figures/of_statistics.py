@@ -77,8 +77,7 @@ def _panel(axis: Axes, one: Analysed, factor: str) -> dict[str, Any]:
         marks[model_tail(line)] = axis.errorbar(x, [c.estimate for c in cells], yerr=error, capsize=3, **style)
         (marks[PLAIN],) = axis.plot(x, [c.raw for c in cells], "x", color=SOFT, markersize=4)
     axis.set_xticks(range(len(levels)), levels)
-    axis.set_xlim(-0.5, len(levels) - 0.5)
-    axis.set_xlabel(factor)
+    axis.set(xlim=(-0.5, len(levels) - 0.5), xlabel=factor)
     doubt = "" if one.fit.convergence.converged else "did not converge"
     sample = f"{model_tail(one.sample)}, n = {one.fit.n:,}"
     axis.set_title("\n".join(filter(None, (sample, one.label, doubt))), fontsize=9)

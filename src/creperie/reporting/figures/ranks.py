@@ -33,13 +33,10 @@ def rank_changes(columns: list[str], ranking: list[Ranking], *, title: str = "")
         names = ", ".join(one.name for one in ranking if one.ranks[-1] == last)
         axes.annotate(names, (len(columns) - 1, last), (10, -3), textcoords="offset points", fontsize=8.5)
     axes.set_xticks(range(len(columns)), columns)
-    axes.set_yticks(range(1, len(ranking) + 1))
-    axes.set_ylim(len(ranking) + 0.5, 0.4)
-    axes.set_xlim(-0.25, len(columns) - 1 + 0.9)
-    axes.set_ylabel("rank")
+    axes.set(yticks=range(1, len(ranking) + 1), ylim=(len(ranking) + 0.5, 0.4), xlim=(-0.25, len(columns) - 0.1))
+    axes.set(ylabel="rank", title=title)
     axes.spines["bottom"].set_visible(False)
     axes.tick_params(axis="x", length=0)
-    axes.set_title(title)
     return figure
 
 
@@ -62,10 +59,8 @@ def scatter(
     for k, name in enumerate(names):
         axes.plot(xs[k], ys[k], marker=marker(k), color=colour(k), markersize=7, linestyle="none")
         if many:
-            line, at = (
-                {"arrowstyle": "-", "color": SOFT, "linewidth": 0.4, "relpos": (0, 0.5)},
-                (1.04, (k + 0.5) / len(names)),
-            )
+            line = {"arrowstyle": "-", "color": SOFT, "linewidth": 0.4, "relpos": (0, 0.5)}
+            at = 1.04, (k + 0.5) / len(names)
             axes.annotate(
                 name, (xs[k], ys[k]), at, textcoords="axes fraction", fontsize=7.5, va="center", arrowprops=line
             )
@@ -77,8 +72,7 @@ def scatter(
         axes.plot(ends, start + slope * ends, color=SOFT, linewidth=1, linestyle="--", zorder=0)
     sure = "" if math.isnan(correlation.low) else f" [{correlation.low:.2f}, {correlation.high:.2f}]"
     axes.set_title(f"{title}  r = {correlation.value:.2f}{sure}, n = {correlation.n}".strip(), fontsize=9)
-    axes.set_xlabel(labels[0])
-    axes.set_ylabel(labels[1])
+    axes.set(xlabel=labels[0], ylabel=labels[1])
     axes.grid()
     axes.margins(0.12)
     return figure
@@ -98,10 +92,6 @@ class Confusion:
     counts: dict[tuple[bool, bool], int]
     first_items: dict[tuple[bool, bool], int]  #: the first item of each non-empty cell
 
-    @property
-    def n(self) -> int:
-        return sum(self.counts.values())
-
 
 def confusion(first: np.ndarray, second: np.ndarray, tasks: tuple[str, str]) -> Confusion:
     """Count the items by their outcomes on two tasks. `tasks` are the names of the tasks.
@@ -109,7 +99,7 @@ def confusion(first: np.ndarray, second: np.ndarray, tasks: tuple[str, str]) -> 
     An outcome is 1 (right), 0 (wrong), 2 (a tie, which counts as not right) or −1 (no score; the item is left out).
 
     >>> crossed = confusion(np.array([1, 1, 0, -1]), np.array([1, 0, 2, 1]), ("itt", "tot"))
-    >>> crossed.counts[True, False], crossed.counts[False, False], crossed.n
+    >>> crossed.counts[True, False], crossed.counts[False, False], sum(crossed.counts.values())
     (1, 1, 3)
     """
     both = (first != VOID) & (second != VOID)
@@ -130,10 +120,11 @@ def confusion_squares(
     captions = examples or {}
     figure, axes = new_axes(6.4 if captions else 3.4, 3.9 if captions else 3.1)
     first, second = crossed.tasks
+    total = max(1, sum(crossed.counts.values()))
     for passes in CELLS:
         x, y = int(not passes[1]), int(not passes[0])
         n = crossed.counts[passes]
-        share = n / crossed.n if crossed.n else 0.0
+        share = n / total
         axes.fill_between([x, x + 1], y, y + 1, color=colour(0), alpha=0.08 + 0.55 * share, linewidth=0)
         number = f"{n:,}  ({percent(share)} %)"
         axes.text(
@@ -149,9 +140,7 @@ def confusion_squares(
     axes.set_yticks([0.5, 1.5], [f"{first} passes", f"{first} fails"], rotation=90, va="center")
     axes.xaxis.tick_top()
     axes.tick_params(length=0)
-    axes.set_xlim(-0.005, 2.005)
-    axes.set_ylim(2.005, -0.005)
-    for side in axes.spines.values():
-        side.set_visible(False)
+    axes.set(xlim=(-0.005, 2.005), ylim=(2.005, -0.005))
+    axes.spines[:].set_visible(False)
     heading(figure, title)
     return figure
