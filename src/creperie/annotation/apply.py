@@ -219,10 +219,7 @@ def _apply_ratings(bench: Benchmark, document: StudyRecord, questions: Sequence[
     """Return the result of a study that compares or rates texts: a table, and a benchmark with the answers as tags."""
     tags: dict[tuple[str, str], dict[str, str | float]] = defaultdict(dict)
     if document["task"] == FOILS:
-        preferences = _preferences(questions)
-        table = preference_table(preferences)
-        for one, name, winner in preferences:
-            tags[one.subset, one.item][f"people.better-{name}"] = winner
+        table = _preference_table(questions, tags)
     else:
         ratings = [(one, float(np.mean(values))) for one in questions if (values := _values(one, "rating"))]
         table = rating_table(ratings)
@@ -242,24 +239,20 @@ def _values(one: Judged, name: str) -> list[Any]:
     return [s.value[name] for s in one.answers] if one.complete else []
 
 
-def _preferences(questions: Sequence[Judged]) -> list[tuple[Judged, str, str]]:
-    """Return (question, criterion, preferred source) for each answered question and each of the criteria "sense" and
-    "grammar". The preferred source is the one whose foil most people chose, or TIE.
+def _preference_table(questions: Sequence[Judged], tags: Mapping[tuple[str, str], dict[str, Any]]) -> list[Json]:
+    """Return how often the foils of each source were preferred, by subset and criterion ("sense" and "grammar"), with
+    the number of ties. For each item, the source whose foil most people chose, or TIE, is added to `tags`.
     """
-    preferences = []
-    for one, name in itertools.product(questions, ("sense", "grammar")):
-        if ranked := Counter(_values(one, name)).most_common(2):
-            tie = ranked[0][0] == TIE or (len(ranked) == 2 and ranked[0][1] == ranked[1][1])
-            preferences.append((one, name, TIE if tie else one.payload["sources"][int(ranked[0][0])]))
-    return preferences
-
-
-def preference_table(preferences: Sequence[tuple[Judged, str, str]]) -> list[Json]:
-    """Return how often the foils of each source were preferred, by subset and criterion, with the number of ties."""
     rows: dict[tuple[bool, str, str], Json] = {}
-    for one, name, winner in preferences:
+    for one, name in itertools.product(questions, ("sense", "grammar")):
+        if not (ranked := Counter(_values(one, name)).most_common(2)):
+            continue
+        sources = one.payload["sources"]
+        tie = ranked[0][0] == TIE or (len(ranked) == 2 and ranked[0][1] == ranked[1][1])
+        winner = TIE if tie else sources[int(ranked[0][0])]
+        tags[one.subset, one.item][f"people.better-{name}"] = winner
         for subset in (one.subset, ALL):
-            empty = {"subset": subset, "evaluation": name, "n": 0} | dict.fromkeys((*one.payload["sources"], TIE), 0)
+            empty = {"subset": subset, "evaluation": name, "n": 0} | dict.fromkeys((*sources, TIE), 0)
             row = rows.setdefault((subset == ALL, subset, name), empty)
             row["n"] += 1
             row[winner] += 1

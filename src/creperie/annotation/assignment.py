@@ -168,8 +168,7 @@ class Desk:
         """
         if self.waiting or self.counts.checked >= self.counts.checks:
             return None
-        own = (Slot.annotator_id == self.me.id, Slot.kind == ATTENTION, Slot.state == FREE)
-        return self.locked(*own)
+        return self.locked(Slot.annotator_id == self.me.id, Slot.kind == ATTENTION, Slot.state == FREE)
 
     def _block(self) -> int:
         """Return the block length: every block of this many questions contains one attention check. It is normally
@@ -297,12 +296,6 @@ class Desk:
             total += self.plan.attention
         most = self.counts.questions + self.plan.attention if total is None else total
         return AnnotatorProgress(self.answered(), total, most, self.study.state != OPEN, self.waiting)
-
-    def completion_url(self) -> str | None:
-        """Return the URL to which an annotator is sent when the work is over. It is empty if the study has none, and
-        None before the end.
-        """
-        return self.settings.completion_url if self.me.outcome else None
 
 
 # -- statements --------------------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from creperie.annotation.schema import (
     Listed,
     StudyRow,
 )
-from creperie.annotation.settings import WORKER_PARAMETER, StudySettings, settings_of
+from creperie.annotation.settings import WORKER_PARAMETER, settings_of
 from creperie.annotation.state import change_settings, log, study_named
 from creperie.annotation.tasks.form import Json
 from creperie.core import CreperieError, UsageError
@@ -167,30 +167,27 @@ def enter(db: Database, name: str, query: Mapping[str, str]) -> tuple[Annotator,
 def payments(study: StudyRow, rows: Sequence[Mapping[str, Any]], workers: Iterable[str] = ()) -> list[Json]:
     """Return what each annotator is owed. `rows` are the annotators' rows from `overview`. The result names the workers
     whose ids are in `workers`.
+
+    Nothing is owed to a person who did not complete the study, was excluded, or has a worker id that was never
+    verified. If a person withdraws after completing the study, the payment stays the same.
     """
     # Only hashes of ids are stored, so `workers` are hashed and compared with these.
     known = {worker_hash(study, worker): worker for worker in map(str.strip, workers) if worker}
-    return [_payment(settings_of(study.settings), row, known) for row in rows]
-
-
-def _payment(settings: StudySettings, row: Mapping[str, Any], known: Mapping[str, str]) -> Json:
-    """Return the payment for one person. It is 0 if the person did not complete the study, was excluded, or has a
-    worker id that was never verified. `known` maps stored hashes to worker ids.
-
-    If the person withdraws after completing the study, the payment stays the same.
-    """
-    owed = (
-        row["outcome"] == COMPLETED
-        and row["entry"] != UNVERIFIED
-        and (not row["excluded"] or row["excluded_why"] == WITHDREW)
-    )
-    pay, minutes = settings.pay if owed else 0.0, row["active_seconds"] / 60
-    return {
-        **row,
-        "worker_id": known.get(row["worker"] or "", ""),
-        "worker_hash": row["worker"] or "",
-        "active_minutes": round(minutes, 2),
-        "pay": pay,
-        "currency": settings.currency,
-        "per_hour": round(60 * pay / minutes, 2) if minutes else None,
-    }
+    settings = settings_of(study.settings)
+    listed = []
+    for row in rows:
+        included = not row["excluded"] or row["excluded_why"] == WITHDREW
+        owed = row["outcome"] == COMPLETED and row["entry"] != UNVERIFIED and included
+        pay, minutes, worker = settings.pay if owed else 0.0, row["active_seconds"] / 60, row["worker"] or ""
+        listed.append(
+            {
+                **row,
+                "worker_id": known.get(worker, ""),
+                "worker_hash": worker,
+                "active_minutes": round(minutes, 2),
+                "pay": pay,
+                "currency": settings.currency,
+                "per_hour": round(60 * pay / minutes, 2) if minutes else None,
+            }
+        )
+    return listed

@@ -76,7 +76,13 @@ def open_database(place: str | Path = DEFAULT_DATABASE) -> Database:
     url = _url(str(place))
     where = url.render_as_string(hide_password=True)
     try:
-        engine = create_engine(url, **_engine_options(url))
+        options: Json = {
+            "connect_args": {"options": f"-c lock_timeout={BUSY_MS}"},
+            "max_overflow": 8,
+        }  # for locked rows
+        if url.drivername == "sqlite":
+            options = {"connect_args": {"check_same_thread": False, "timeout": BUSY_MS / 1000}}
+        engine = create_engine(url, pool_size=POOL, **options)
         if engine.dialect.name == "sqlite":
             _set_up_sqlite(engine)
         upgrade(engine, where)
@@ -92,13 +98,6 @@ def open_database(place: str | Path = DEFAULT_DATABASE) -> Database:
             f"is not a creperie database ({e.orig})", where=where, hint="pass the path of another file"
         ) from None
     return Database(engine, where)
-
-
-def _engine_options(url: URL) -> Json:
-    if url.drivername == "sqlite":
-        return {"connect_args": {"check_same_thread": False, "timeout": BUSY_MS / 1000}, "pool_size": POOL}
-    waits = {"options": f"-c lock_timeout={BUSY_MS}"}  # for a row locked by another transaction
-    return {"connect_args": waits, "pool_size": POOL, "max_overflow": 8}
 
 
 def _url(place: str) -> URL:

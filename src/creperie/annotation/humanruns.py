@@ -30,10 +30,9 @@ def human_runs(bench: Benchmark, study: StudyRecord, questions: Sequence[Judged]
     the number of people who break the study's rules.
     """
     names, _, alpha = agreement_of(task_named(study["task"]), questions)
-    makers = [EVERYBODY, *names] if len(names) > 1 else names
+    makers = {**({EVERYBODY: len(names)} if len(names) > 1 else {}), **dict.fromkeys(names, 1)}
     about = {"study": study["study"], "alpha": alpha, **({"rule_breakers": breakers} if breakers else {})}
-    number = {EVERYBODY: len(names)}
-    return [_run(bench, study, questions, who, about | {"number": number.get(who, 1)}) for who in makers]
+    return [_run(bench, study, questions, who, about | {"number": number}) for who, number in makers.items()]
 
 
 def _run(bench: Benchmark, study: StudyRecord, questions: Sequence[Judged], who: str, people: Json) -> Run:
@@ -41,13 +40,14 @@ def _run(bench: Benchmark, study: StudyRecord, questions: Sequence[Judged], who:
     blind = study["task"] == FIND and not any(one.payload["images"] for one in questions)
     needs: Input = "text_text" if blind else "image_text"
     layout = layout_of_bench(bench)
-    votes = {
-        (one.subset, one.item): np.mean(
-            [_scores(study["task"], one.payload, value) for value in values], axis=0
-        ).ravel()
-        for one in questions
-        if (values := _values_of(one, who))
-    }
+    votes = {}
+    for one in questions:
+        values = [s.value for s in one.answers if who in (EVERYBODY, s.annotator)]
+        if who == EVERYBODY and one.decision is not None:
+            values = [one.decision["value"]]
+        if values:
+            scores_of = [_scores(study["task"], one.payload, value) for value in values]
+            votes[one.subset, one.item] = np.mean(scores_of, axis=0).ravel()
     keys = zip(bench.column("subset").to_pylist(), bench.column("id").to_pylist(), strict=True)
     unasked = (np.full(int(width), np.nan) for width in layout.widths(needs))
     scores = np.concatenate([votes.get(key, missing) for key, missing in zip(keys, unasked)]).astype(np.float32)
@@ -69,15 +69,6 @@ def _run(bench: Benchmark, study: StudyRecord, questions: Sequence[Judged], who:
     }
     document["results"] = [r.as_dict() for r in Run(document, table).evaluate()]
     return Run(document, table)
-
-
-def _values_of(one: Judged, who: str) -> list[Value]:
-    """Return the answers of the annotator `who` to a question. For `EVERYBODY`, return the owner's decision if there is
-    one, else all answers.
-    """
-    if who == EVERYBODY and one.decision is not None:
-        return [one.decision["value"]]
-    return [s.value for s in one.answers if who in (EVERYBODY, s.annotator)]
 
 
 def _scores(task: str, payload: Payload, value: Value) -> np.ndarray:

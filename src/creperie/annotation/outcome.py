@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -93,22 +93,17 @@ def judged(record: StudyRecord, kind: str = MAIN, *, everyone: bool = False) -> 
     questions = {
         q["ordinal"]: Judged(**q, answers=[], decision=decisions.get(q["ordinal"]), asked=needed) for q in asked
     }
-    for row in _answers_in_force(record):
-        if row["question"] in questions and row["annotator"] in names:
-            own = {name: row[name] for name in LastAnswer.__dataclass_fields__}
-            questions[row["question"]].answers.append(LastAnswer(**own))
-    return list(questions.values())
-
-
-def _answers_in_force(record: StudyRecord) -> Iterable[Mapping[str, Any]]:
-    """Return the last answer of each annotator to each question, except answers that were taken back or erased."""
     last: dict[tuple[int, str], Mapping[str, Any]] = {}
     for row in record["answers"]:
         key = (row["question"], row["annotator"])
         last.pop(key, None)
         if row["event"] == ANSWER and row["value"] is not None:
             last[key] = row
-    return last.values()
+    for row in last.values():
+        if row["question"] in questions and row["annotator"] in names:
+            own = {name: row[name] for name in LastAnswer.__dataclass_fields__}
+            questions[row["question"]].answers.append(LastAnswer(**own))
+    return list(questions.values())
 
 
 def settle(task: StudyTask, one: Judged, weighted: Mapping[float, float] | None = None) -> Settled:

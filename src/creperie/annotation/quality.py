@@ -144,11 +144,10 @@ class AnswerEvidence:
     """The votes of everybody whose answers count, and estimates from these votes.
 
     `names` are the people and `codes` the possible answers as numbers. `estimate` holds each person's competence, and
-    the probability that each answer to a question is right. Its questions are those in `questions`, followed by the
-    attention checks.
+    the probability that each answer to a question is right. Its questions are the main ones, followed by the attention
+    checks.
     """
 
-    questions: list[Judged]
     names: list[str]
     codes: list[float]
     votes: Votes
@@ -160,8 +159,7 @@ def evidence_of(record: StudyRecord) -> AnswerEvidence:
     rating.
     """
     dimension = task_named(record["task"]).dimensions[0]
-    questions = judged(record)
-    asked = [*questions, *judged(record, ATTENTION)]
+    asked = [*judged(record), *judged(record, ATTENTION)]
 
     def code(one: Judged, value: Any) -> float:
         number = dimension.code(one.payload, value)
@@ -175,7 +173,7 @@ def evidence_of(record: StudyRecord) -> AnswerEvidence:
     numbers = [(n, names.index(name), codes.index(number)) for n, name, number in given]
     question, person, label = np.array(numbers, np.int64).reshape(-1, 3).T
     votes = Votes(question, person, label, truth, len(names), max(2, len(codes)))
-    return AnswerEvidence(questions, names, codes, votes, dawid_skene(votes))
+    return AnswerEvidence(names, codes, votes, dawid_skene(votes))
 
 
 def weights_of(record: StudyRecord) -> dict[int, dict[float, float]]:
@@ -183,7 +181,7 @@ def weights_of(record: StudyRecord) -> dict[int, dict[float, float]]:
     is right. Answers of more competent annotators have more weight.
     """
     evidence = evidence_of(record)
-    rows = zip(evidence.questions, evidence.estimate.posterior.tolist())
+    rows = zip(judged(record), evidence.estimate.posterior.tolist())
     return {one.ordinal: dict(zip(evidence.codes, row)) for one, row in rows if one.answers}
 
 
@@ -195,10 +193,14 @@ def annotator_measures(record: StudyRecord, evidence: AnswerEvidence) -> list[Js
     are a habit that ignores the questions.
     """
     task = task_named(record["task"])
-    odds = _odds_of_habit(task, evidence)
+    odds: list[float] = habit_odds(evidence.votes, evidence.estimate).tolist()
+    if task.makes == "rate" and odds and statistics.median(odds) > -OPINIONS * math.log(ODDS):
+        odds = [math.nan] * len(odds)  # opinions vary too much to tell
     estimates = dict(zip(evidence.names, zip(_accuracies(evidence), odds)))
     own, checks = (_by_annotator(judged(record, kind, everyone=True)) for kind in (MAIN, ATTENTION))
-    skips = _skips(record)
+    kinds = {q["ordinal"]: q["kind"] for q in record["questions"]}
+    last = {(row["annotator"], row["question"]): row["event"] for row in record["answers"]}  # perhaps taken back
+    skips = Counter((who, kinds[question]) for (who, question), event in last.items() if event == SKIP)
     rows = []
     for person in record["people"]:
         name = person["annotator"]
@@ -234,16 +236,6 @@ def _accuracies(evidence: AnswerEvidence) -> list[float]:
     return np.where(answers < FEWEST_COMPARED, np.nan, evidence.estimate.accuracy).tolist()
 
 
-def _odds_of_habit(task: StudyTask, evidence: AnswerEvidence) -> list[float]:
-    """Return, for each annotator, the log-odds that the answers are a habit that ignores the questions. They are NaN if
-    opinions vary too much to tell.
-    """
-    odds: list[float] = habit_odds(evidence.votes, evidence.estimate).tolist()
-    if task.makes == "rate" and odds and statistics.median(odds) > -OPINIONS * math.log(ODDS):
-        return [math.nan] * len(odds)
-    return odds
-
-
 def _by_annotator(questions: Sequence[Judged]) -> dict[str, list[tuple[Judged, LastAnswer]]]:
     """Return the (question, answer) pairs of each annotator."""
     given: dict[str, list[tuple[Judged, LastAnswer]]] = defaultdict(list)
@@ -251,13 +243,6 @@ def _by_annotator(questions: Sequence[Judged]) -> dict[str, list[tuple[Judged, L
         for own in one.answers:
             given[own.annotator].append((one, own))
     return given
-
-
-def _skips(record: StudyRecord) -> Counter[tuple[str, str]]:
-    """Return the number of skipped questions by (annotator, kind of question), without skips taken back."""
-    kinds = {q["ordinal"]: q["kind"] for q in record["questions"]}
-    last = {(row["annotator"], row["question"]): row["event"] for row in record["answers"]}
-    return Counter((who, kinds[question]) for (who, question), event in last.items() if event == SKIP)
 
 
 def _flags(questions: Sequence[Judged], evidence: AnswerEvidence) -> dict[str, list[str]]:

@@ -47,7 +47,8 @@ class StudySettings:
         for one in fields(self):
             value = getattr(self, one.name)
             if isinstance(one.default, str):
-                _check_text(one.name, value)
+                if not isinstance(value, str) or len(value) > LONGEST_TEXT or "\0" in value:
+                    raise UsageError(f"{one.name} must be text of at most {LONGEST_TEXT:,} characters")
             elif value is not None or one.name == "pay":
                 _check_number(one.name, value, *BOUNDS[one.name])
         if self.platform not in WORKER_PARAMETER:
@@ -63,11 +64,6 @@ class StudySettings:
 
 
 NAMES = {f.name for f in fields(StudySettings)}
-
-
-def _check_text(name: str, value: Any) -> None:
-    if not isinstance(value, str) or len(value) > LONGEST_TEXT or "\0" in value:
-        raise UsageError(f"{name} must be text of at most {LONGEST_TEXT:,} characters")
 
 
 def _check_number(name: str, value: Any, kind: type, low: float, high: float) -> None:

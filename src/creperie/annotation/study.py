@@ -183,7 +183,10 @@ def _split_questions(
     if practice is None:
         practice = min(PRACTICE_AT_MOST, len(drafts) // PRACTICE_SHARE)
     pool = _one_per_item(spare, dice) + _one_per_item(drafts, dice)
-    made = list(_known_questions(task, pool, practice + plan.attention))
+    made: list[Made] = []
+    while len(made) < practice + plan.attention and (known := next(_candidates(task, pool, len(made)), None)):
+        made.append(known)
+        pool = [draft for draft in pool if draft not in known[1]]
     if len(made) < practice + plan.attention:
         raise UsageError(
             f"only {len(made)} questions with a known answer can be made of these items, but practice={practice} and "
@@ -209,18 +212,6 @@ Made = tuple[QuestionDraft, list[QuestionDraft]]
 def _one_per_item(drafts: Sequence[QuestionDraft], dice: random.Random) -> list[QuestionDraft]:
     """Return one draft per item, in random order."""
     return list({draft.key: draft for draft in dice.sample(drafts, len(drafts))}.values())
-
-
-def _known_questions(task: StudyTask, left: list[QuestionDraft], count: int) -> Iterator[Made]:
-    """Yield questions with a known answer, each with the drafts from which it was made. There are `count` of them, or
-    fewer if too few drafts are `left`. Every possible answer is the right one equally often.
-    """
-    for n in range(count):
-        made = next(_candidates(task, left, n), None)
-        if made is None:
-            return
-        left = [draft for draft in left if draft not in made[1]]
-        yield made
 
 
 def _candidates(task: StudyTask, left: Sequence[QuestionDraft], n: int) -> Iterator[Made]:

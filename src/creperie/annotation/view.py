@@ -151,17 +151,14 @@ OWN = ("pseudonym", "entry", "created", "consented", "consent_version", "exclude
 
 def own_data(session: Session, study: StudyRow, annotator: Annotator) -> Json:
     """Return everything stored about an annotator. Answers are described as their pages showed them."""
+    answers = []
     rows = select(Answer).where(Answer.annotator_id == annotator.id).order_by(Answer.turn)
-    answers = [_own_answer(study, row) for row in session.scalars(rows)]
+    for answer in session.scalars(rows):
+        shown = None
+        if answer.shown_order is not None:  # not that of the slot, which may have changed
+            form = form_of(study, answer.question, answer.shown_order)
+            options = [[option.label for option in f.options] for f in form.fields]
+            shown = {"ask": form.ask, "texts": [text for _, text in form.texts], "options": options}
+        about = {"number": answer.turn + 1, "event": answer.kind, "shown": shown}
+        answers.append({**about, **answer.part(*OWN_ANSWER)})
     return {"study": study.name, **annotator.part(*OWN), "answers": answers}
-
-
-def _own_answer(study: StudyRow, answer: Answer) -> Json:
-    """Return an answer as the page showed it."""
-    # The order of options is the one stored with the answer, because that of the slot may have changed.
-    shown = None
-    if answer.shown_order is not None:
-        form = form_of(study, answer.question, answer.shown_order)
-        options = [[option.label for option in f.options] for f in form.fields]
-        shown = {"ask": form.ask, "texts": [text for _, text in form.texts], "options": options}
-    return {"number": answer.turn + 1, "event": answer.kind, "shown": shown, **answer.part(*OWN_ANSWER)}

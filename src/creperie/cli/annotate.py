@@ -73,14 +73,9 @@ def new(
             change_settings(session, study_named(session, study), "cli", text)
     with db.read() as session:
         number = count_questions(session, made)
-    counts = {kind: number[kind] for kind in ("main", "practice", "attention")}
-    document = {
-        "study": study,
-        "task": plan.task,
-        "benchmark": own.name,
-        **counts,
-        "answers": plan.overlap * counts["main"],
-    }
+    counts = {kind: number[kind] for kind in ("main", *KNOWN)}
+    about = {"study": study, "task": plan.task, "benchmark": own.name}
+    document = {**about, **counts, "answers": plan.overlap * counts["main"]}
 
     def show() -> None:
         say(f"[bold]{study}[/]: {counts['main']} questions, {plan.overlap} answers each")

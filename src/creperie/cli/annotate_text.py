@@ -21,20 +21,12 @@ def show_overview(seen: dict[str, Any]) -> None:
     say(f"[bold]{seen['study']}[/] ({seen['task']}, {seen['state']}): {seen['done']} of {seen['slots']} answers")
     rows = [[s["subset"], s["done"], s["slots"]] for s in seen["subsets"]]
     print_table(["subset", "done", "of"], rows)
-    people = [
-        [
-            a["annotator"],
-            a["answers"],
-            a["skipped"],
-            decimal(a["median_seconds"], 1),
-            f"{a['attention_passed']} / {a['attention_asked']}",
-            decimal(a["competence"], 2),
-            "; ".join(a["flags"]),
-        ]
-        for a in seen["annotators"]
-    ]
-    columns = ["annotator", "answers", "skipped", "median s", "attention", "accuracy", "flags"]
-    print_table(columns, people)
+    people = []
+    for a in seen["annotators"]:
+        attention = f"{a['attention_passed']} / {a['attention_asked']}"
+        figures = (decimal(a["median_seconds"], 1), attention, decimal(a["competence"], 2))
+        people.append([a["annotator"], a["answers"], a["skipped"], *figures, "; ".join(a["flags"])])
+    print_table(["annotator", "answers", "skipped", "median s", "attention", "accuracy", "flags"], people)
     if seen["without_accuracy"]:
         say("no accuracy: too few answers that can be compared with those of others or with known ones")
     show_agreement(seen["agreement"], seen["disagreements"])
@@ -48,19 +40,11 @@ def show_agreement(rows: Sequence[dict[str, Any]], disagreements: int) -> None:
     if not rows:
         say("no agreement yet: it needs two annotators who answered the same questions")
         return
-    cells = [
-        [
-            r["dimension"],
-            r["kind"],
-            r["who"],
-            decimal(r["value"]),
-            f"{decimal(r['low'])} to {decimal(r['high'])}",
-            r["n"],
-        ]
-        for r in rows
-    ]
-    columns = ["about", "coefficient", "who", "value", "95 % interval", "questions"]
-    print_table(columns, cells)
+    cells = []
+    for r in rows:
+        interval = f"{decimal(r['low'])} to {decimal(r['high'])}"
+        cells.append([r["dimension"], r["kind"], r["who"], decimal(r["value"]), interval, r["n"]])
+    print_table(["about", "coefficient", "who", "value", "95 % interval", "questions"], cells)
     say(f"{counted(disagreements, 'question')} with different answers")
 
 
@@ -86,9 +70,8 @@ def show_applied(document: dict[str, Any]) -> None:
         for fate, n in document["fates"].items():
             say(f"  {n} {fate}")
     if document.get("table"):
-        columns = list(document["table"][0])
         rows = [[decimal(v, 2) if isinstance(v, float) else v for v in row.values()] for row in document["table"]]
-        print_table(columns, rows)
+        print_table(list(document["table"][0]), rows)
     if "results" in document:
         rows = [
             [r["model"], r["task"], r["subset"], r["n"], decimal(r["accuracy"])]

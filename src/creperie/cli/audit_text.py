@@ -12,7 +12,7 @@ from creperie.cli.output import print_table, say
 from creperie.core import as_flags
 
 if TYPE_CHECKING:
-    from creperie.auditing import Audit, AuditRow, Judgement, PairwiseRow
+    from creperie.auditing import Audit, Judgement, PairwiseRow
 
 COLOURS = {"leaks": "red", "anti-learned": "red", "nothing left": "red", "clean": "green"}  #: others are yellow
 MOST_CUES = 6
@@ -22,7 +22,9 @@ TAILS = ("trailing blank", "no final period")  #: cues at the end of a caption
 
 def show_audit(audit: Audit, html: Path | None) -> None:
     """Print the verdict, the table of attackers, and the cues through which the benchmark leaks."""
-    say(f"[bold]{escape(audit.name)}[/bold]: {audit.items:,} items, attacked blindly; {_clusters(audit)}")
+    missing = audit.items - audit.attackable
+    chance = f"{missing:,} have no true–false pair" if missing else "chance is 50 %, ties count half"
+    say(f"[bold]{escape(audit.name)}[/bold]: {audit.items:,} items, attacked blindly; {chance}")
     if audit.symmetry and audit.symmetry[-1].images.pairs:
         say(f"symmetry: {escape(audit.symmetry[-1].words)}")
     if audit.whole.power:
@@ -52,11 +54,6 @@ def show_verdict(judgement: Judgement, next: str) -> None:
     say(f"next: {escape(next)}")
 
 
-def _clusters(audit: Audit) -> str:
-    missing = audit.items - audit.attackable
-    return f"{missing:,} have no true–false pair" if missing else "chance is 50 %, ties count half"
-
-
 def _attack_table(audit: Audit) -> None:
     """Print a table with one row per subset and one column per attacker. A star marks a leak."""
     names = [a.name for a in audit.attackers]
@@ -68,7 +65,9 @@ def _attack_table(audit: Audit) -> None:
         best = max(ran, key=lambda r: (r.leaks or not r.cue, r.measure.accuracy, r.attacker == "ensemble"))
         label, most = f"{subset} {view}".strip(), max(r.measure.n for r in ran)
         bits = max(r.measure.bits for r in ran)
-        rows.append([label, most, *[_cell(r) for r in mine], _interval(best), f"{bits:.2f}"])
+        shown = [f"{100 * r.measure.accuracy:.1f}{'*' if r.leaks else ' '}" if r else "–" for r in mine]
+        interval = f"{100 * best.measure.low:.1f}–{100 * best.measure.high:.1f}"
+        rows.append([label, most, *shown, interval, f"{bits:.2f}"])
         fewer = [f"{r.measure.n:,} " if r and r.measure.n < most else "" for r in mine]
         if any(fewer):
             rows.append(["  on", "", *fewer, best.measure.n, ""])
@@ -78,16 +77,6 @@ def _attack_table(audit: Audit) -> None:
         rows,
         title="Blind accuracy, % (* leaks)",
     )
-
-
-def _cell(row: AuditRow | None) -> str:
-    if row is None:
-        return "–"
-    return f"{100 * row.measure.accuracy:.1f}{'*' if row.leaks else ' '}"
-
-
-def _interval(row: AuditRow) -> str:
-    return f"{100 * row.measure.low:.1f}–{100 * row.measure.high:.1f}"
 
 
 def _cue_table(audit: Audit) -> None:

@@ -88,16 +88,10 @@ def _show(store: ResultStore, entries: list[StoreEntry], damaged: int, torn: int
         say("the store at {} is empty", str(store.root))
         return
     kinds = [k for k in ("image", "text", "pair", "joint", "between", "blind") if any(k in e.kinds for e in entries)]
-    rows = [
-        (
-            e.uri,
-            e.dtype,
-            *(e.kinds[k].records if k in e.kinds else "" for k in kinds),
-            size_text(e.bytes),
-            e.key[:8],
-        )
-        for e in entries
-    ]
+    rows = []
+    for e in entries:
+        counts = (e.kinds[k].records if k in e.kinds else "" for k in kinds)
+        rows.append((e.uri, e.dtype, *counts, size_text(e.bytes), e.key[:8]))
     print_table(["model", "dtype", *kinds, "size", "key"], rows, brief="model")
     say("{} in {}", size_text(sum(e.bytes for e in entries)), str(store.root))
     if torn:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -11,7 +10,7 @@ from creperie.cli.output import CommandResult, answers, print_table, say
 from creperie.core import UsageError, percent
 
 COLUMNS = ["benchmark", "subset", "items", "same words", "order-blind, ties wrong", "ties half", "half-truths"]
-ACCURACIES = ["model", "task", "subset", "n", "accuracy", "low", "high", "chance"]
+LABELS, SHARES = ("model", "task", "subset", "n"), ("accuracy", "low", "high", "chance")
 
 
 @click.command()
@@ -43,21 +42,15 @@ def ceiling(benches: tuple[str, ...], subsets: bool, runs: tuple[str, ...]) -> C
     accuracies = [row for row in accuracies if subsets or row["subset"] == "all"]
 
     def show() -> None:
-        cells = [
-            [
-                *(Path(r["benchmark"]).name, r["subset"], r["n"], r["same_words"]),
-                *(percent(r["order_blind"]), percent(r["order_blind_half"]), r["half_truths"]),
-            ]
-            for r in rows
-        ]
+        cells = []
+        for r in rows:
+            shares = map(percent, (r["order_blind"], r["order_blind_half"]))
+            name = Path(r["benchmark"]).name
+            cells.append([name, r["subset"], r["n"], r["same_words"], *shares, r["half_truths"]])
         print_table(COLUMNS, cells)
         say("[dim]% of items, image-to-text (itt)[/dim]")
         if accuracies:
-            shown = [[r["model"], r["task"], r["subset"], r["n"], *map(percent, _shares(r))] for r in accuracies]
-            print_table(ACCURACIES, shown, title="half-truths, % right")
+            shown = [[*(r[k] for k in LABELS), *(percent(r[k]) for k in SHARES)] for r in accuracies]
+            print_table([*LABELS, *SHARES], shown, title="half-truths, % right")
 
     return CommandResult({"ceilings": rows, "half_truth_accuracy": accuracies}, show)
-
-
-def _shares(row: dict[str, Any]) -> list[float]:
-    return [row[name] for name in ACCURACIES[4:]]

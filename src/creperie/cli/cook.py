@@ -141,7 +141,7 @@ def _verify_answer(folders: tuple[str, ...]) -> CommandResult:
     matches = verify_runs(Path(folders[0]), Path(folders[1]))
     same = all(match.same for match in matches)
     rows = [[m.stage, "same" if m.same else "differs", m.why] for m in matches]
-    document = {"same": same, "stages": [{"stage": m.stage, "same": m.same, "why": m.why} for m in matches]}
+    document = {"same": same, "stages": [vars(match) for match in matches]}
     return CommandResult(document, lambda: print_table(["stage", "", ""], rows), ok=same)
 
 
@@ -178,17 +178,10 @@ def _plan_answer(recipe: Recipe, folder: Path, lines: list[PlanLine]) -> Command
 
 def _plan_row(line: PlanLine) -> list[object]:
     e = line.expected
-    done = line.state != "to do"
-    return [
-        line.stage.name,
-        line.stage.does,
-        line.state,
-        "?" if e.items is None else e.items,
-        e.calls or "",
-        _dollars(e.cost) if e.calls or e.cost is None else "",
-        "" if done else _span(e.seconds),
-        e.note,
-    ]
+    items = "?" if e.items is None else e.items
+    cost = _dollars(e.cost) if e.calls or e.cost is None else ""
+    time = _span(e.seconds) if line.state == "to do" else ""
+    return [line.stage.name, line.stage.does, line.state, items, e.calls or "", cost, time, e.note]
 
 
 def _lack_rows(lacks: list[Shortfall]) -> list[list[str]]:

@@ -38,7 +38,8 @@ def list_(names: tuple[str, ...], taxonomy: bool, details: bool) -> CommandResul
     With one or more NAMEs, show everything that is known about these benchmarks.
     """
     chosen = [find_entry(name) for name in names] or list(catalog_entries())
-    formats = _formats()
+    texts = packaged_toml("creperie.bench", "formats", "formats.toml")  # the formats would import pyarrow
+    formats = [{"name": name, "title": about["title"]} for name, about in texts.items()]
     document = {"home": str(data_home()), "benchmarks": [entry_document(e) for e in chosen], "formats": formats}
 
     def show() -> None:
@@ -48,7 +49,7 @@ def list_(names: tuple[str, ...], taxonomy: bool, details: bool) -> CommandResul
         elif taxonomy:
             _show_taxonomy(chosen)
         else:
-            _show_list(chosen, [f["name"] for f in formats])
+            _show_list(chosen, list(texts))
 
     return CommandResult(document, show)
 
@@ -64,8 +65,7 @@ def get(name: str, dry_run: bool, wish: DownloadOptions) -> CommandResult:
     Downloads are verified, resumed where they stopped, and never repeated. Run the command again to complete a
     download.
     """
-    from creperie.bench import get_benchmark as get_benchmark
-    from creperie.bench import plan_download
+    from creperie.bench import get_benchmark, plan_download
 
     if dry_run:
         planned = plan_download(name, wish)
@@ -123,11 +123,6 @@ def entry_document(entry: CatalogEntry) -> dict[str, Any]:
     }
 
 
-def _formats() -> list[dict[str, str]]:
-    texts = packaged_toml("creperie.bench", "formats", "formats.toml")  # the formats would import pyarrow
-    return [{"name": name, "title": about["title"]} for name, about in texts.items()]
-
-
 def _show_list(chosen: list[CatalogEntry], formats: list[str]) -> None:
     rows = [[e.name, _items(e), e.licence, chance_text(e.chance), _here(e)] for e in chosen]
     print_table(["name", "items", "licence", "chance %", "here"], rows)
@@ -142,10 +137,10 @@ More:  `creperie data list NAME` shows all about one, `--taxonomy` what each tes
 
 
 def _show_taxonomy(chosen: list[CatalogEntry]) -> None:
-    kinds = [(e.name, e.taxonomy) for e in chosen]
     rows = [
-        [name, t.tested, t.difference, ", ".join(t.phenomena), t.type, t.size or "", TUNED[t.tuned]]
-        for name, t in kinds
+        [e.name, t.tested, t.difference, ", ".join(t.phenomena), t.type, t.size or "", TUNED[t.tuned]]
+        for e in chosen
+        for t in [e.taxonomy]
     ]
     heads = ["name", "compositional property", "minimal difference", "phenomena", "type", "size", "tuned on"]
     print_table(heads, rows)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext, redirect_stdout
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,18 +54,28 @@ def demo(
         return _photographs(photos, out, items, seed, model, llm)
     if model or llm:
         raise UsageError("--model and --llm work only with photographs", hint="pass --photos DIR as well")
-    as_json = click.get_current_context().params.get("as_json")  # its document is alone on stdout
-    tell: Tell = (lambda: redirect_stdout(sys.stderr)) if as_json else nullcontext
     sheet, report = out / "world.png", out / "report.html"
-    bench, errors, attacked = _make_and_attack(out, sheet, items, seed, tell)
-    with tell():
-        say(REFINING)
+    say("[bold]1. A world.[/bold] Drawn scenes; a caption is true or false only where the scene proves it.\n")
+    bench = story.make_world_of(out / "world", items, seed, bar)
+    story.picture_book(bench, sheet)
+    errors = story.errors_in(bench, bar)
+    _show_world(bench, out, sheet, errors)
+    say("[bold]2. Blind attackers.[/bold] They see no image. On an honest benchmark they guess: 50 %.\n")
+    attacked = story.attack(bench, seed, bar)
+    _show_attacks(attacked)
+    say(REFINING)
     refined = story.refine_world(bench.only(story.GIVEAWAY), out / "refined", seed, bar)
-    with tell():
-        _show_refined(refined, out)
+    _show_refined(refined, out)
     skipped = story.left_out()
-    study = None if no_train or "training" in skipped else _train(out / "train", seed, tell)
-    scored, absent = _score(bench, out / "runs", study, tell)
+    study = None
+    if not no_train and "training" not in skipped:
+        say(TRAINING)
+        study = story.train_small(out / "train", seed, bar)
+        _show_training(study)
+    number = 5 if study else 4
+    say(f"[bold]{number}. Models[/bold] from installed packages, and those trained here, on the same items.\n")
+    scored, absent = story.score_models(bench, out / "runs", [s.model for s in study.sat] if study else [], bar)
+    _show_scores(scored, absent)
     story.write_report(out / "runs", out / "world", report, bar)
     seconds = time.monotonic() - start
 
@@ -91,52 +99,6 @@ def demo(
         "seconds": round(seconds, 1),
     }
     return CommandResult(document, show, ok=errors == 0)
-
-
-#: returns a context manager in which a step prints, once before its work and once after
-Tell = Callable[[], AbstractContextManager[object]]
-
-
-def _make_and_attack(out: Path, sheet: Path, items: int, seed: int, tell: Tell) -> tuple[Benchmark, int, list[Row]]:
-    """Run steps 1 and 2 of the demo: make a benchmark of drawn scenes, check it, and run blind attackers on it. An
-    overview of its pictures is written to `sheet`. Return the benchmark, the number of errors found by the check, and
-    the accuracies of the attackers.
-    """
-    with tell():
-        say("[bold]1. A world.[/bold] Drawn scenes; a caption is true or false only where the scene proves it.\n")
-    bench = story.make_world_of(out / "world", items, seed, bar)
-    story.picture_book(bench, sheet)
-    errors = story.errors_in(bench, bar)
-    with tell():
-        _show_world(bench, out, sheet, errors)
-        say("[bold]2. Blind attackers.[/bold] They see no image. On an honest benchmark they guess: 50 %.\n")
-    attacked = story.attack(bench, seed, bar)
-    with tell():
-        _show_attacks(attacked)
-    return bench, errors, attacked
-
-
-def _train(out: Path, seed: int, tell: Tell) -> TrainingStudy:
-    """Run the training step of the demo: train a small CLIP with and without hard negatives. Return the results."""
-    with tell():
-        say(TRAINING)
-    study = story.train_small(out, seed, bar)
-    with tell():
-        _show_training(study)
-    return study
-
-
-def _score(bench: Benchmark, out: Path, study: TrainingStudy | None, tell: Tell) -> tuple[list[Row], list[str]]:
-    """Run the last step of the demo: score models. Return the scores, and the names of missing packages that some
-    models need.
-    """
-    with tell():
-        number = 5 if study else 4
-        say(f"[bold]{number}. Models[/bold] from installed packages, and those trained here, on the same items.\n")
-    scored, absent = story.score_models(bench, out, [s.model for s in study.sat] if study else [], bar)
-    with tell():
-        _show_scores(scored, absent)
-    return scored, absent
 
 
 def _photographs(photos: Path, out: Path, items: int, seed: int, models: Sequence[str], llm: str) -> CommandResult:

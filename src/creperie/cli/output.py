@@ -169,8 +169,7 @@ def bar(label: str, total: int | None, unit: str) -> Iterator[Advance]:
     advances the bar. If stderr is not a terminal, lines are printed instead from time to time.
     """
     if not sys.stderr.isatty():
-        with _log_progress(label, total, unit) as advance:
-            yield advance
+        yield _logger(label, total, unit)
         return
     from rich.console import Console
     from rich.progress import (
@@ -194,10 +193,9 @@ def bar(label: str, total: int | None, unit: str) -> Iterator[Advance]:
         yield lambda n: progress.advance(task, n)
 
 
-@contextmanager
-def _log_progress(label: str, total: int | None, unit: str) -> Iterator[Advance]:
-    """Report progress on stderr during the block, in one line every ten seconds. Work that takes less time prints
-    nothing. Yield a function that is called with the amount of work just done.
+def _logger(label: str, total: int | None, unit: str) -> Advance:
+    """Return a function that is called with the amount of work just done. It reports progress on stderr, in one line
+    every ten seconds. Work that takes less time prints nothing.
     """
     start = last = time.monotonic()
     done = 0
@@ -215,4 +213,4 @@ def _log_progress(label: str, total: int | None, unit: str) -> Iterator[Advance]
             left = f", {(total - done) / rate:,.0f} s left" if total and 0 < done < total else ""
             echo(f"{label}: {done:,} of {total or '?'} {unit}, {pace(rate)}{left}", error=True)
 
-    yield advance
+    return advance

@@ -39,13 +39,12 @@ def power(claim: str, runs: tuple[str, ...], options: PowerOptions, plot: Path |
     plan = simulated(claim, [load_run(run) for run in runs], options=options)
     if plot:
         save_figure(power_curve(plan), plot)
-    needed = f"about {plan.needed:,} items reach it" if plan.needed else "more than 100,000 items would be needed"
 
     def show() -> None:
         reached = f"{percent(plan.power)} % (± {100 * 1.96 * plan.error:.0f})"
         claimed = _claimed(claim, bool(runs), options, plan.difference)
         say(f"{claimed}: {plan.items:,} items show it in {reached} of studies; target {percent(plan.target)} %")
-        say(needed)
+        say(f"about {plan.needed:,} items reach it" if plan.needed else "more than 100,000 items would be needed")
         if plot:
             say("wrote {}", plot)
 

@@ -296,21 +296,20 @@ def _document(runs: list[Run], declared: bool) -> dict[str, Any]:
     """Return the JSON document of a single run. If there are several runs, or if a zoo file named them (`declared`),
     return an object with a list of their documents.
     """
-    documents = [_run_document(run) for run in runs]
-    return documents[0] if len(runs) == 1 and not declared else {"runs": documents}
-
-
-def _run_document(run: Run) -> dict[str, Any]:
     from creperie.reporting import known_places
 
     keys = ("benchmark", "tasks", "ties", "seed", "coverage", "finding_counts", "findings", "notes", "work", "timings")
-    return {
-        "run": str(run.path),
-        "model": run.model,
-        "results": run.results,
-        "known": [place.document() for place in known_places(run)],
-        **{name: run.document[name] for name in keys},
-    }
+    documents = [
+        {
+            "run": str(run.path),
+            "model": run.model,
+            "results": run.results,
+            "known": [place.document() for place in known_places(run)],
+            **{name: run.document[name] for name in keys},
+        }
+        for run in runs
+    ]
+    return documents[0] if len(runs) == 1 and not declared else {"runs": documents}
 
 
 def _show(runs: list[Run]) -> None:

@@ -124,7 +124,8 @@ def matrix_table(ranked: Standings, cells: Sequence[MatrixCell] = ()) -> tuple[l
             else "–"
             for s, best, column in zip(own, top, ranked.columns, strict=True)
         ]
-        rows.append([model, *shown, percent(ranked.mean[model]), _rank(ranked.mean_rank[model])])
+        rank = ranked.mean_rank[model]
+        rows.append([model, *shown, percent(ranked.mean[model]), "–" if math.isnan(rank) else f"{rank:.1f}"])
     missing = list(dict.fromkeys(c.model for c in cells if c.error and c.model not in ranked.models))
     rows += [[model, *["failed"] * len(ranked.columns), "–", "–"] for model in missing]
     return ["model", *(column.name for column in ranked.columns), "mean", "mean rank"], rows
@@ -137,10 +138,6 @@ def matrix_text(ranked: Standings, form: str, cells: Sequence[MatrixCell] = ()) 
     heads, rows = matrix_table(ranked, cells)
     failures = dict.fromkeys(f"{c.model}: {c.error}" for c in cells if c.error)
     return render_rows(heads, rows, form, notes=(RANKED, *ranked.notes, *failures))
-
-
-def _rank(value: float) -> str:
-    return "–" if math.isnan(value) else f"{value:.1f}"
 
 
 def slurm_script(args: Sequence[str], jobs: int) -> str:

@@ -137,8 +137,8 @@ def _show(measured: Sensitivity) -> None:
         unread = own[-1].unread if own[-1] else ""
         rows.append([*way, *[percent(r.accuracy) if r else "" for r in own], unread])
     rows += [
-        [f"spread over {name}", "", *[percent(measured.spread(s)[key]) for s in subsets], ""]
-        for name, key in (("prompts", "prompts"), ("orders", "orders"), ("all", "all"))
+        [f"spread over {name}", "", *[percent(measured.spread(s)[name]) for s in subsets], ""]
+        for name in ("prompts", "orders", "all")
     ]
     print_table(columns, rows)
     for b in measured.biases:

@@ -72,7 +72,7 @@ def _state(request: Request, act: Callable[[Desk], Receipt | None]) -> StateOut:
             question=view_of(desk.study, slot) if slot else None,
             progress=desk.progress(),
             receipt=receipt,
-            ending=desk.completion_url() if slot is None else None,
+            ending=desk.settings.completion_url if slot is None and desk.me.outcome else None,
         )
 
 
