@@ -76,10 +76,8 @@ def open_database(place: str | Path = DEFAULT_DATABASE) -> Database:
     url = _url(str(place))
     where = url.render_as_string(hide_password=True)
     try:
-        options: Json = {
-            "connect_args": {"options": f"-c lock_timeout={BUSY_MS}"},
-            "max_overflow": 8,
-        }  # for locked rows
+        lock = f"-c lock_timeout={BUSY_MS}"  # for a row locked by another transaction
+        options: Json = {"connect_args": {"options": lock}, "max_overflow": 8}
         if url.drivername == "sqlite":
             options = {"connect_args": {"check_same_thread": False, "timeout": BUSY_MS / 1000}}
         engine = create_engine(url, pool_size=POOL, **options)

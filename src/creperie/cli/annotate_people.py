@@ -97,7 +97,7 @@ def settings(study: str, changes: tuple[str, ...], path: Path | None, db: Databa
     with db.read() as session:
         stored = study_named(session, study)
     now = {k: v for k, v in vars(settings_of(stored.settings)).items() if k != "crowd_address"}
-    shown = [[name, _brief(value)] for name, value in now.items()]
+    shown = [[name, "–" if value in (None, "") else one_line(value, 60)] for name, value in now.items()]
     return CommandResult(
         {"study": study, "revision": stored.revision, "settings": now},
         lambda: print_table(["setting", "value"], shown),
@@ -111,10 +111,6 @@ def _value(text: str) -> Any:
         return parse_json(text, "the value")
     except DataError:
         return text
-
-
-def _brief(value: Any) -> str:
-    return "–" if value in (None, "", [], (), {}) else one_line(value, 60)
 
 
 @study_command

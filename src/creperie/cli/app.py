@@ -169,10 +169,11 @@ def _line(error: Exception) -> str:
     if isinstance(error, ModuleNotFoundError) and not (error.name or "").startswith("creperie"):
         return str(missing_module(error))
     if isinstance(error, OSError):
-        hint = HINTS.get(error.errno or 0, "")
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT) and _inside_or_around(error.filename, cache_home()):
+        hint, full = HINTS.get(error.errno or 0, ""), error.errno in (errno.ENOSPC, errno.EDQUOT)
+        if not full and _inside_or_around(error.filename, cache_home()):
             hint = "; this is creperie's cache: set CREPERIE_CACHE to a folder that can be written"
-        return f"{error.filename or _somewhere(error)}: {error.strerror or error}{hint}"
+        where = error.filename or ("the disk of the output or of the cache" if full else "system")
+        return f"{where}: {error.strerror or error}{hint}"
     problem = f"{type(error).__name__}: {error}"
     return f"unexpected error ({problem}); this is a defect of creperie, CREPERIE_TRACEBACK=1 shows where"
 
@@ -183,13 +184,6 @@ def _inside_or_around(name: object, folder: Path) -> bool:
         return False
     path = Path(name).absolute()
     return folder.absolute() in (path, *path.parents) or path in folder.absolute().parents
-
-
-def _somewhere(error: OSError) -> str:
-    """Return a location for the message of an OSError that does not name a file. One example is a disk that becomes
-    full while a file is written.
-    """
-    return "the disk of the output or of the cache" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "system"
 
 
 def _fail(line: str) -> int:

@@ -5,6 +5,7 @@ creperie's own.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -132,12 +133,11 @@ def _describe(bench: Benchmark) -> dict[str, Any]:
 
 
 def _first(bench: Benchmark) -> list[Item]:
-    return [bench[i] for i in range(min(_PREVIEW, len(bench)))]
+    return list(islice(bench, _PREVIEW))
 
 
 def _show_import(document: dict[str, Any], bench: Benchmark) -> None:
-    subsets, images = len(document["subsets"]), document["images"]
-    counts = ((document["items"], "item"), (subsets, "subset"), (images, "image"))
+    counts = ((document["items"], "item"), (len(document["subsets"]), "subset"), (document["images"], "image"))
     say("[bold]{}[/bold]: {}", document["name"], ", ".join(counted(n, what) for n, what in counts))
     if document["columns"]:
         named = (f"{role} = {', '.join(names)}" for role, names in document["columns"].items())

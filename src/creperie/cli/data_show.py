@@ -128,8 +128,7 @@ def _show_counts(document: dict[str, Any]) -> None:
     captions = f"{document['captions']:,} captions ({document['unique_captions']:,} different)"
     say(f"{document['items']:,} items, {document['images']:,} images, {captions}")
     if document["images"]:
-        place = document["images_at"]
-        say("[dim]images:[/dim] {}", place or "not given (--images DIR)")
+        say("[dim]images:[/dim] {}", document["images_at"] or "not given (--images DIR)")
     say(f"[dim]hash:[/dim]   {document['hash']}")
     if document["unchecked"]:
         say("[yellow]{}[/yellow]", UNCHECKED)
@@ -165,13 +164,13 @@ def _show_tags(document: dict[str, Any]) -> None:
 
 
 def _show_history(document: dict[str, Any]) -> None:
-    steps = [ProvenanceStep(s["op"], s["args"], tuple(s["inputs"])) for s in document["provenance"]]
-    if document["info"]["source"] or steps:
+    source = document["info"]["source"]
+    if source or document["provenance"]:
         say()
-    if document["info"]["source"]:
-        say("[dim]source:[/dim] {}", document["info"]["source"])
-    for step in steps:
-        say("[dim]step:[/dim]   {}", step_text(step))
+    if source:
+        say("[dim]source:[/dim] {}", source)
+    for step in document["provenance"]:
+        say("[dim]step:[/dim]   {}", step_text(ProvenanceStep(step["op"], step["args"], tuple(step["inputs"]))))
 
 
 def _show_item(item: Item) -> None:
@@ -224,7 +223,7 @@ def _show_findings(bench: Benchmark, findings: Sequence[Finding], examples: int)
         mark = "[red]✗[/red]" if group[0].severity == "error" else "[yellow]·[/yellow]"
         say(f"{mark} [bold]{code}[/bold] ({len(group):,})  [dim]{{}}[/dim]", CODES.get(code, ""))
         for finding in group[:examples]:
-            key = "/".join(part for part in (finding.subset, finding.item) if part)
+            key = "/".join(filter(None, (finding.subset, finding.item)))
             say(f"    [cyan]{{}}[/cyan]{'  ' if key else ''}{{}}", key, finding.message)
         if len(group) > examples:
             say(f"    [dim]… and {len(group) - examples:,} more (--examples {len(group)}, or --json)[/dim]")

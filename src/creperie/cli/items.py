@@ -84,15 +84,16 @@ def _show(study: ItemStudy, document: dict[str, Any], top: int) -> None:
         ]
         print_table(heads, cells)
         say("% of items as counted; the picture adds: points, with 95 % interval")
-    rows = [row for row in document["items"] if row["kind"] == "suspicious"][:top]
+    suspects = [row for row in document["items"] if row["kind"] == "suspicious"]
+    rows = suspects[:top]
     shown = ("difficulty", "discrimination", "rest", "text", "picture", "suspicion")
     columns = [c for c in shown if c in study.frame().column_names]
     cells = [[row["subset"], row["id"], percent(row["right"]), *(_number(row[c]) for c in columns)] for row in rows]
     if rows:
         print_table(["subset", "id", "right", *columns], cells, title="most suspicious first")
         legend = LEGEND if study.fit is not None else {**LEGEND, "suspicion": CORRELATED}
-        last, suspects = rows[-1]["suspicion"], [r for r in document["items"] if r["kind"] == "suspicious"]
-        if alike := sum(math.isclose(row["suspicion"], last, rel_tol=1e-9) for row in suspects[len(rows) :]):
+        last = rows[-1]["suspicion"]
+        if alike := sum(math.isclose(row["suspicion"], last, rel_tol=1e-9) for row in suspects[top:]):
             say("{:,} more are as suspicious as the last one shown; --top shows more", alike)
         meant = (f"{name}: {legend[name]}" for name in ("right", *columns))
         say("{}", "; ".join(meant))

@@ -188,10 +188,16 @@ def _candidates(captions: Captions, made: Made) -> list[dict[str, Any]]:
 
 def _quarantined(made: Made) -> list[dict[str, str]]:
     """Return the answers of a language model that could not be parsed and gave no candidates."""
-    unread = [(o.source, v) for o in made.outcomes for v in o.verdicts if v.reason.startswith(QUARANTINED)]
     return [
-        {"id": id, "step": v.candidate.edit, "why": v.reason.removeprefix(QUARANTINED), "answer": v.candidate.text}
-        for id, v in unread
+        {
+            "id": o.source,
+            "step": v.candidate.edit,
+            "why": v.reason.removeprefix(QUARANTINED),
+            "answer": v.candidate.text,
+        }
+        for o in made.outcomes
+        for v in o.verdicts
+        if v.reason.startswith(QUARANTINED)
     ]
 
 
@@ -209,7 +215,8 @@ def _show(document: dict[str, Any]) -> None:
             continue
         mark = "[green]✓[/green]" if c["role"] == "positive" else "[red]✗[/red]"
         note = f"  [yellow]rejected: {escape(c['rejected'])}[/yellow]" if c["rejected"] else ""
-        say(f"  {mark} {escape(c['text'])}  [dim]{escape(_kind_text(c))}[/dim]{note}")
+        kind = c["kind"] + (", simplified" if c["group"].endswith("-simplified") else "")
+        say(f"  {mark} {escape(c['text'])}  [dim]{escape(kind)}[/dim]{note}")
     if last is not None:
         say()
     if unread := document.get("quarantined"):
@@ -218,11 +225,6 @@ def _show(document: dict[str, Any]) -> None:
             say("  [dim]{}, {}: {}[/dim]  {}", one["id"], one["step"], one["why"], repr(one_line(one["answer"], 120)))
         say()
     _show_counts(document)
-
-
-def _kind_text(candidate: dict[str, Any]) -> str:
-    """Return the kind of a candidate, followed by ", simplified" if its captions were shortened."""
-    return candidate["kind"] + (", simplified" if candidate["group"].endswith("-simplified") else "")
 
 
 #: counts of a ledger, and how they are called in the table
@@ -242,10 +244,9 @@ def _show_counts(document: dict[str, Any]) -> None:
     rows = [(f"skipped: {reason}", n) for reason, n in document["skipped"].items()]
     for reason, n in document["reasons"].items():
         unread = reason.startswith(QUARANTINED)
-        label = f"answers not used: {reason.removeprefix(QUARANTINED)}" if unread else f"rejected: {reason}"
-        rows.append((label, n))
+        rows.append((f"answers not used: {reason.removeprefix(QUARANTINED)}" if unread else f"rejected: {reason}", n))
     rows = [(label, n) for label, n in rows if NOT_CHOSEN not in label]
-    rows += [("candidates made", document["made"])]
+    rows.append(("candidates made", document["made"]))
     rows += [(f"items: {subset}", n) for subset, n in document["subsets"].items()]
     if document["calls"]:
         rows.append(("calls of the model", document["calls"]))

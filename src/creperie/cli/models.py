@@ -32,7 +32,17 @@ def list_models(kind: str | None) -> CommandResult:
     if kind is not None and kind not in KINDS and kind not in added:
         raise unknown("model kind", kind, [*KINDS, *added])
     document: dict[str, Any] = {
-        "kinds": {name: _kind_document(name) for name in KINDS if kind in (None, name)},
+        "kinds": {
+            name: {
+                "summary": one.summary,
+                "example": one.example,
+                "families": dict(one.families),
+                "options": [{"option": o.usage, "default": o.default, "help": o.help} for o in one.options],
+                "needs": one.extra,
+            }
+            for name, one in KINDS.items()
+            if kind in (None, name)
+        },
         "plugins": {name: entry.value for name, entry in added.items() if kind in (None, name)},
     }
 
@@ -69,19 +79,6 @@ def check(uri: str, place: PrecisionOptions) -> CommandResult:
     return CommandResult(report.document, show, report.ok)
 
 
-def _kind_document(name: str) -> dict[str, Any]:
-    from creperie.models import KINDS
-
-    kind = KINDS[name]
-    return {
-        "summary": kind.summary,
-        "example": kind.example,
-        "families": dict(kind.families),
-        "options": [{"option": o.usage, "default": o.default, "help": o.help} for o in kind.options],
-        "needs": kind.extra,
-    }
-
-
 def _show_kinds(document: dict[str, Any]) -> None:
     from creperie.models import OWN_KINDS
 
@@ -110,7 +107,6 @@ def _default(value: Any) -> str:
 
 def _fingerprint_rows(document: dict[str, Any]) -> list[list[str]]:
     parts = document["fingerprint"]
-    rows = [["key", document["key"]]]
-    rows += [[name, str(parts[name])] for name in ("architecture", "weights", "dtype", "context") if parts[name]]
-    rows += [["prompt", repr(parts["prompt"])]] if parts["prompt"] else []
-    return rows + ([["options", str(parts["options"])]] if parts["options"] else [])
+    shown = {"key": document["key"], **parts, "prompt": parts["prompt"] and repr(parts["prompt"])}
+    names = ("key", "architecture", "weights", "dtype", "context", "prompt", "options")
+    return [[name, str(shown[name])] for name in names if shown[name]]

@@ -12,7 +12,7 @@ from creperie.core import with_interval
 
 if TYPE_CHECKING:
     from creperie.auditing import Measure
-    from creperie.refining import AttackerStanding, Refined, SubsetOutcome
+    from creperie.refining import Refined, SubsetOutcome
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 #: beginning of an attacker's name → what to do about a cue that selection cannot remove
@@ -49,20 +49,17 @@ def _attackers(refined: Refined) -> None:
         if standing.silent:
             continue
         middle = [percent(standing.repaired.get("all"))] if repaired else []
-        rows.append([standing.name, percent(standing.before.get("all")), *middle, *_after(standing)])
+        subsets = [name for name in standing.leaks if name != "all"]
+        where = f" on {', '.join(subsets)}" if len(standing.after) > 2 and subsets else ""
+        notes = ["held out" if standing.held_out else "", f"leaks{where}" if standing.leaks else ""]
+        before, after = (percent(figures.get("all")) for figures in (standing.before, standing.after))
+        rows.append([standing.name, before, *middle, after, ", ".join(filter(None, notes))])
     columns = ["attacker", "before", *(["repaired"] if repaired else []), "after", ""]
     if rows:
         print_table(columns, rows, title="Blind accuracy, % with 95 % interval (chance is 50)")
     quiet = [s.name for s in refined.standings if s.silent]
     if quiet:
         say(f"[dim]no opinion on any item: {escape(', '.join(quiet))}[/dim]")
-
-
-def _after(standing: AttackerStanding) -> tuple[str, str]:
-    subsets = [name for name in standing.leaks if name != "all"]
-    where = f" on {', '.join(subsets)}" if len(standing.after) > 2 and subsets else ""
-    notes = ["held out" if standing.held_out else "", f"leaks{where}" if standing.leaks else ""]
-    return percent(standing.after.get("all")), ", ".join(filter(None, notes))
 
 
 def percent(figure: Measure | None) -> str:

@@ -57,24 +57,18 @@ def robust(runs: tuple[str, ...], options: RobustOptions, settings: MetricSettin
         margin = f"{100 * options.margin:g} points"
         say(f"p: of the test whether A and B differ by {margin} or more; equivalent: they surely differ by less")
         alike = [f"{p.a} and {p.b}" for p in rankings.pairs if p.equivalent]
-        say(
-            "{}",
-            f"{len(alike):,} of {counted(len(pairs), 'pair')} equivalent" + (f": {listing(alike)}" if alike else ""),
-        )
+        listed = f": {listing(alike)}" if alike else ""
+        say("{}", f"{len(alike):,} of {counted(len(pairs), 'pair')} equivalent{listed}")
         for r in rankings.ranks:
             choices = zip(rankings.choices, r.ranks, r.gains, strict=True)
             moved = [f"#{rank} {'' if c.startswith('without') else 'by '}{c}" for c, rank, gain in choices if gain]
             if moved:
                 say("{} is #{} by {}, but {}", r.name, r.ranks[0], rankings.choices[0], ", ".join(moved))
-        noisy = [
-            (
-                n.model,
-                with_interval(n.accuracy, n.low, n.high),
-                with_interval(n.corrected, n.corrected_low, n.corrected_high),
-            )
-            for n in rankings.accuracies
-        ]
         if rankings.ceiling:
+            noisy = []
+            for n in rankings.accuracies:
+                right = with_interval(n.corrected, n.corrected_low, n.corrected_high)
+                noisy.append((n.model, with_interval(n.accuracy, n.low, n.high), right))
             print_table(["model", "on these labels, %", "on right labels, %"], noisy)
             say("a perfect model would reach {} % [{}, {}] on these labels".format(*map(percent, rankings.ceiling)))
         if plot:

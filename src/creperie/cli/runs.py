@@ -114,29 +114,18 @@ def _show_unmatched(rows: Sequence[Mapping[str, str]]) -> None:
 
 
 def _show_imported(made: Sequence[Run]) -> None:
-    rows = []
+    rows, several = [], len(made) > 1
     for run in made:
+        unreadable = run.document["unreadable"]
         for r in run.results:
-            if (r["subset"] == "all") if len(made) > 1 else r["subset"] not in ("all", "macro"):
-                unreadable = run.document["unreadable"]
-                unread = sum(unreadable.values()) if len(made) > 1 else unreadable.get(r["subset"], 0)
+            if (r["subset"] == "all") if several else r["subset"] not in ("all", "macro"):
+                unread = sum(unreadable.values()) if several else unreadable.get(r["subset"], 0)
                 counts = [r[name] for name in ("hits", "ties", "n", "void")]
                 shares = map(percent, (r["accuracy"], r["chance"]))
-                subset = counted(len(set(run.subsets)), "subset") if len(made) > 1 else r["subset"]
+                subset = counted(len(set(run.subsets)), "subset") if several else r["subset"]
                 rows.append((run.model, run.benchmark, subset, *counts, *shares, unread))
-    heads = [
-        "model",
-        "benchmark",
-        "subset",
-        "hits",
-        "ties",
-        "n",
-        "no answer",
-        "accuracy",
-        "chance",
-        "unreadable answers",
-    ]
-    print_table(heads, rows)
+    heads = ["model", "benchmark", "subset", "hits", "ties", "n", "no answer", "accuracy", "chance"]
+    print_table([*heads, "unreadable answers"], rows)
     if any(run.blinded for run in made):
         say("~none: the same questions without images, blind twins of the other runs")
     about: dict[str, list[str]] = {}

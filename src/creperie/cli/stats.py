@@ -200,18 +200,11 @@ def _show_fit(one: Analysed) -> None:
     say(f"[bold]{escape(title)}[/bold]  {fit.family} mixed model, {fit.method}, {fit.n:,} rows")
     say(escape(one.analysis.formula))
     bounded = any(math.isfinite(c.df) for c in fit.coefficients)
-    columns = [
-        "",
-        "estimate",
-        "SE",
-        "z" if fit.family == "logistic" else "t",
-        *(["df"] if bounded else []),
-        "p",
-        "95 %",
-    ]
+    statistic = "z" if fit.family == "logistic" else "t"
+    columns = ["", "estimate", "SE", statistic, *(["df"] if bounded else []), "p", "95 %"]
     rows = []
     for c in fit.coefficients:
-        df = [_df(c.df)] if bounded else []
+        df = ["∞" if math.isinf(c.df) else f"{c.df:,.{0 if c.df >= 100 else 1}f}"] if bounded else []
         cells = (c.name, f"{c.estimate:.4g}", f"{c.se:.3g}", f"{c.statistic:.2f}")
         rows.append((*cells, *df, p_value(c.p), f"[{c.low:.3g}, {c.high:.3g}]"))
     print_table(columns, rows)
@@ -222,7 +215,3 @@ def _show_fit(one: Analysed) -> None:
     colour = "green" if fit.convergence.converged else "red"
     say(f"[{colour}]{escape(fit.convergence.line)}[/{colour}]")
     show_notes(one.notes)
-
-
-def _df(value: float) -> str:
-    return "∞" if math.isinf(value) else f"{value:,.0f}" if value >= 100 else f"{value:.1f}"

@@ -83,14 +83,15 @@ def table(
 
     own = {f"--{field}": getattr(choice, field) != default for field, default in vars(TableChoice()).items()}
     beside = {"--same": same, "--any": any_benchmark}
+    others = {**beside, "--correlate": correlate}
     if Path(name).is_dir():
-        _refuse("a table of your own runs", {**beside, "--correlate": correlate})
+        _refuse("a table of your own runs", others)
         return _own_table((name, *runs), choice, output)
     if name == "list":
-        _refuse("the list of tables", {**own, **beside, "--correlate": correlate, "RUN": runs, "--out": output.out})
+        _refuse("the list of tables", {**own, **others, "RUN": runs, "--out": output.out})
         return _list_answer(known_tables())
     if name.startswith("known/"):
-        _refuse("published results", {**own, **beside, "--correlate": correlate})
+        _refuse("published results", {**own, **others})
         return _known_result(name.removeprefix("known/"), runs, output)
     if correlate:
         _refuse("--correlate", {**own, **beside, "RUN": runs})
@@ -216,10 +217,8 @@ def figure(name: str | None, sources: tuple[str, ...], out: Path | None, options
         listed = {"figures": [{"name": n, "sources": s, "what": w} for n, s, w in rows]}
         return CommandResult(listed, lambda: print_table(["figure", "drawn from", "what it shows"], rows))
     if name in DRAWINGS and not sources and not DRAWINGS[name].sources.startswith("["):
-        raise UsageError(
-            f"figure {name} needs {DRAWINGS[name].sources}",
-            hint=f"run `creperie figure {name} {DRAWINGS[name].sources}`",
-        )
+        needed = DRAWINGS[name].sources
+        raise UsageError(f"figure {name} needs {needed}", hint=f"run `creperie figure {name} {needed}`")
     if out is None:
         raise UsageError("no output file given", hint="pass --out FILE.svg, .pdf or .png")
     path = save_figure(draw_figure(name, sources, options), out)

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from creperie.bench import TAG_PREFIX
-from creperie.metrics import TIE, Input, Layout, margins, task
+from creperie.metrics import TIE, Layout, margins, task
 from creperie.reporting.gather import RunGroup
 from creperie.scoring import Run
 
@@ -107,7 +107,11 @@ def _run(run: Run, label: str) -> dict[str, Any]:
         "model": run.model,
         "name": run.name,
         "tasks": [_task(run, name) for name in run.tasks if task(name).by_item],
-        "scores": {needs: packed(_distinct_scores(run, needs), "<f4") for needs in run.inputs},
+        "scores": {  # pairs of captions have a symmetric matrix
+            needs: packed(upper(run.layout, scores) if needs == "text_text" else scores, "<f4")
+            for needs in run.inputs
+            for scores in [run.scores(needs)]
+        },
         "findings": _findings(run),
         "answers": run.answers,
     }
@@ -115,19 +119,14 @@ def _run(run: Run, label: str) -> dict[str, Any]:
 
 def _task(run: Run, name: str) -> dict[str, Any]:
     chosen = task(name)
-    entry = {"name": name, "what": chosen.what, "outcome": packed(run.outcomes(name), "i1"), "margin": ""}
-    tie = int(run.settings.right(np.array(TIE)))  # what a tie counts as
-    if chosen.has_margins:
-        entry["margin"] = packed(margins(chosen, run.layout, run.scores(chosen.needs)), "<f4")
-    return {**entry, "tie": tie}
-
-
-def _distinct_scores(run: Run, needs: Input) -> np.ndarray:
-    """Return a run's scores of pairs (`needs="image_text"` or `"text_text"`) or of single captions (`"text"`). Of pairs
-    of captions, only the cells above the diagonal are returned, because the matrix is symmetric.
-    """
-    scores = run.scores(needs)
-    return upper(run.layout, scores) if needs == "text_text" else scores
+    margin = margins(chosen, run.layout, run.scores(chosen.needs)) if chosen.has_margins else []
+    return {
+        "name": name,
+        "what": chosen.what,
+        "outcome": packed(run.outcomes(name), "i1"),
+        "margin": packed(margin, "<f4"),
+        "tie": int(run.settings.right(np.array(TIE))),  # what a tie counts as
+    }
 
 
 def upper(layout: Layout, scores: np.ndarray) -> np.ndarray:

@@ -171,7 +171,10 @@ def sarif_log(audit: Document, place: str, result: BaselineResult | None = None)
     to the repository. With a baseline (`result`), leaks that are not worse have the level "note".
     """
     failing = _failing(audit, result)
-    rules = [{"id": a["name"], "shortDescription": {"text": _rule(a)}} for a in audit["attackers"]]
+    rules = [
+        {"id": a["name"], "shortDescription": {"text": f"chooses {a['prefers']}" if a.get("prefers") else a["name"]}}
+        for a in audit["attackers"]
+    ]
     leaks = []
     for row in audit["results"]:
         if not row["leaks"]:
@@ -221,10 +224,6 @@ def badge_svg(audit: Document) -> str:
 def _not_run(audit: Document) -> Mapping[str, str]:
     attackers = audit.get("not_sent") or audit.get("not_run") or {}
     return attackers if isinstance(attackers, Mapping) else dict.fromkeys(map(str, attackers), "not run")
-
-
-def _rule(attacker: Document) -> str:
-    return f"chooses {attacker['prefers']}" if attacker.get("prefers") else str(attacker["name"])
 
 
 def _leak_text(row: Document) -> str:

@@ -204,8 +204,7 @@ def comparison_table(
     a, b = names.values() if pair else ("A", "B")
     columns = ["task", "subset", "A", "B", "n", f"{a}, %", f"{b}, %", "A − B, points", "p", "p (Holm)"]
     columns += [f"only {a}", f"only {b}"]
-    ends = (abs(v) for row in rows for v in _span(row) if v == v)
-    widest = max(ends, default=0.01) or 0.01
+    widest = max((abs(v) for row in rows for v in _span(row) if v == v), default=0) or 0.01
     shown = []
     for row in rows:
         c = row.comparison
@@ -240,11 +239,8 @@ def comparison_table(
 def _span(row: ComparisonRow) -> tuple[float, float, float]:
     """Return (low, difference, high). Without an interval, all three are the difference."""
     c = row.comparison
-    return (
-        (c.difference if math.isnan(c.low) else c.low),
-        c.difference,
-        (c.difference if math.isnan(c.high) else c.high),
-    )
+    low, high = (c.difference if math.isnan(end) else end for end in (c.low, c.high))
+    return low, c.difference, high
 
 
 def p_text(value: float) -> str:
@@ -270,23 +266,16 @@ def standings_table(ranked: Standings, links: Mapping[str, str] | None = None) -
     rows = []
     for model in ranked.models:
         cells = [_standing(column, column.models.get(model)) for column in ranked.columns]
-        ends = [_mean_cell(ranked, model), number(ranked.mean_rank[model], ".1f")] if several else []
+        mean, own = number(None), [s for column in ranked.columns if (s := column.models.get(model))]
+        if not math.isnan(value := ranked.mean[model]):
+            items = covered(sum(s.n for s in own), sum(s.void for s in own))
+            mean = HtmlCell(part("bold", f"{100 * value:.1f}", f"n {items}"), value)
+        ends = [mean, number(ranked.mean_rank[model], ".1f")] if several else []
         rows.append([text(model, "name"), *cells, *ends])
     columns += ["mean", "mean rank"] if several else []
     reports = {column.name: links[column.hash] for column in ranked.columns if links and column.hash in links}
     shown = table(columns, rows, label="Models and benchmarks", text=("model",), links=reports)
     return part("matrix", shown, ranked.notes)
-
-
-def _mean_cell(ranked: Standings, model: str) -> HtmlCell:
-    """Return a cell with a model's mean accuracy and the number of items it is based on. Return a dash if there is no
-    mean.
-    """
-    if math.isnan(mean := ranked.mean[model]):
-        return number(None)
-    own = [column.models[model] for column in ranked.columns]
-    items = covered(sum(s.n for s in own), sum(s.void for s in own))
-    return HtmlCell(part("bold", f"{100 * mean:.1f}", f"n {items}"), mean)
 
 
 def _standing(column: StandingsColumn, standing: Standing | None) -> HtmlCell:

@@ -108,7 +108,11 @@ def known_columns() -> tuple[KnownColumn, ...]:
     printed: set[tuple[str, frozenset[tuple[Definition, str]]]] = set()
     for table in known_tables():
         ranked = table.columns if table.rows_are == "models" and not table.scores else ()
-        columns = {_definition(c): c for c in ranked if c.measured and c.unit == "%" and not c.change_of}
+        columns = {
+            (c.benchmark, c.tasks[0], tuple(sorted(c.subsets)), c.over, c.how): c
+            for c in ranked
+            if c.measured and c.unit == "%" and not c.change_of
+        }
         for row in table.rows:
             name = f"{row.group} {row.model}".strip()
             cells = {key: cell for key, column in columns.items() if (cell := row.cells[column.name])}
@@ -125,10 +129,6 @@ def known_columns() -> tuple[KnownColumn, ...]:
         for key, (column, results) in found.items()
         if results
     )
-
-
-def _definition(column: Column) -> Definition:
-    return column.benchmark, column.tasks[0], tuple(sorted(column.subsets)), column.over, column.how
 
 
 def known_places(run: RunHeader) -> list[KnownPlace]:
@@ -277,15 +277,9 @@ def column_correlations(table: PublishedTable) -> ColumnCorrelations:
     rows = [row for row in table.rows if row.model not in apart]
     shown = [c for c in table.columns if c.measured]
     figures = {c.name: [float(row.cells[c.name] or "nan") for row in rows] for c in shown}
-    pairs = [
-        (a.title, b.title, spearman(figures[a.name], figures[b.name]))
-        for a, b in combinations(shown, 2)
-        if not _share_items(a, b)
-    ]
+    pairs = []
+    for a, b in combinations(shown, 2):
+        alike = (a.benchmark, a.tasks) == (b.benchmark, b.tasks)
+        if not (alike and (not a.subsets or not b.subsets or set(a.subsets) & set(b.subsets))):
+            pairs.append((a.title, b.title, spearman(figures[a.name], figures[b.name])))
     return ColumnCorrelations(tuple(pairs), tuple(sorted(apart)))
-
-
-def _share_items(a: Column, b: Column) -> bool:
-    """Return whether two columns are about the same task on overlapping subsets of a benchmark."""
-    alike = (a.benchmark, a.tasks) == (b.benchmark, b.tasks)
-    return alike and (not a.subsets or not b.subsets or bool(set(a.subsets) & set(b.subsets)))

@@ -42,6 +42,12 @@ if TYPE_CHECKING:
 FileTimes = tuple[int, int, int, int]
 
 
+def file_times(path: Path) -> FileTimes:
+    """Return what changes when a file is replaced."""
+    about = path.stat()
+    return about.st_mtime_ns, about.st_size, about.st_ino, about.st_ctime_ns
+
+
 @dataclass(frozen=True)
 class LeaderboardEntry(RunHeader):
     """A run on a leaderboard: its header and its folder."""
@@ -159,8 +165,16 @@ class RunsFolder:
 
     def look(self) -> Board:
         """Return the runs now in the folder. Headers that have not changed since the last call are not read again."""
-        states = dict(self._headers())
-        self._read = {path: self._cached_or_read(path, state) for path, state in states.items()}
+        states: dict[Path, FileTimes] = {}
+        near = folders_in(self.folder)  # without hidden ones: runs that are still being written
+        for path in sorted(one / RUN_FILE for one in (*near, *(one for place in near for one in folders_in(place)))):
+            with suppress(OSError):
+                states[path] = file_times(path)
+        old = self._read
+        self._read = {
+            path: old[path] if path in old and old[path][0] == state else (state, read_entry(path))
+            for path, state in states.items()
+        }
         entries = tuple(entry for _, entry in self._read.values() if isinstance(entry, LeaderboardEntry))
         bad = tuple((path.parent.name, reason) for path, (_, reason) in self._read.items() if isinstance(reason, str))
         about: dict[str, Any] = {"names": {}, "failed": []}
@@ -173,19 +187,6 @@ class RunsFolder:
         written = json.dumps([about, *((str(p), *s) for p, s in states.items())])
         version = hashlib.sha256(written.encode()).hexdigest()[:16]
         return Board(entries, bad, version, about["names"], tuple(map(tuple, about["failed"])), states)
-
-    def _headers(self) -> Iterator[tuple[Path, FileTimes]]:
-        near = folders_in(self.folder)  # without hidden ones: runs that are still being written
-        for path in sorted(one / RUN_FILE for one in (*near, *(one for place in near for one in folders_in(place)))):
-            try:
-                about = path.stat()
-            except OSError:
-                continue
-            yield path, (about.st_mtime_ns, about.st_size, about.st_ino, about.st_ctime_ns)
-
-    def _cached_or_read(self, path: Path, state: FileTimes) -> tuple[FileTimes, LeaderboardEntry | str]:
-        old = self._read.get(path)
-        return old if old and old[0] == state else (state, read_entry(path))
 
 
 def folders_in(folder: Path) -> list[Path]:
@@ -372,14 +373,6 @@ def _order(entry: LeaderboardEntry, task_name: str) -> tuple[int, float, str]:
 STATIC = BoardLinks()
 
 
-def board_site(board: Board, folder: Path) -> str:
-    """Return the complete HTML page of the leaderboard for a static site. Its title names `folder`, the folder of the
-    runs.
-    """
-    title = f"Leaderboard of {folder.resolve().name}: {counted(len(board.entries), 'run')}"
-    return page_of(title, shown=board_html(board, STATIC))
-
-
 def matrix_page(board: Board, folder: Path) -> str:
     """Return an HTML page with one table of all models and benchmarks."""
     if not board.entries:
@@ -418,7 +411,8 @@ def export_site(folder: Path, out: Path, *, benches: Sequence[str] = (), progres
     benchmark. Return the size of each file in bytes.
     """
     board = RunsFolder(folder).look()
-    pages = {"index.html": board_site(board, folder), "matrix.html": matrix_page(board, folder)}
+    title = f"Leaderboard of {folder.resolve().name}: {counted(len(board.entries), 'run')}"
+    pages = {"index.html": page_of(title, shown=board_html(board, STATIC)), "matrix.html": matrix_page(board, folder)}
     given = [load(spec) for spec in benches]
     groups = board.by_content()
     with progress("reports", len(groups), "benchmarks") as advance:

@@ -136,7 +136,8 @@ def _of_benchmark(
     """Return (id, heading, HTML) for each section of one benchmark: results, figures, comparisons and audit. `number`
     is its index among the benchmarks of the page.
     """
-    sections = [("results", "Results", _results(group))]
+    tables = [(name, task(name).what, task_table(group, name)) for name in group.tasks]
+    sections: list[tuple[str, str, str]] = [("results", "Results", part("by_task", tables))]
     if contents.figures and (drawn := page_figures(group)):
         sections.append(("figures", "Figures", drawn))
     if contents.comparisons and (compared := _comparisons(group, progress)):
@@ -160,20 +161,12 @@ def _summary(groups: Sequence[RunGroup], audits: Mapping[str, Mapping[str, Any]]
         links = {group.runs[0].hash: f"#bench-{k}" for k, group in enumerate(groups)}
         listed = standings_table(rank_runs(runs, names=names), links) + part("folded", "All results as a list", listed)
     findings = list(_findings(groups))
-    audited = [
-        (
-            group,
-            best_result(group.labelled),
-            audit,
-            audit and audit_answer(audit),
-            "#audit" if len(groups) == 1 else f"#bench-{k}",
-            command,
-        )
-        for k, group in enumerate(groups)
-        for audit, command in [
-            (audits.get(group.runs[0].hash), f"creperie audit {shlex.quote(group.place or 'BENCH')}")
-        ]
-    ]
+    audited = []
+    for k, group in enumerate(groups):
+        audit = audits.get(group.runs[0].hash)
+        link = "#audit" if len(groups) == 1 else f"#bench-{k}"
+        command = f"creperie audit {shlex.quote(group.place or 'BENCH')}"
+        audited.append((group, best_result(group.labelled), audit, audit and audit_answer(audit), link, command))
     return part("benchmarks", audited) + listed + (part("findings", findings) if findings else "")
 
 
@@ -186,10 +179,6 @@ def _findings(groups: Sequence[RunGroup]) -> Iterator[tuple[str, str, str | None
                 yield label, f"{code}: {n:,} items", first
             for note in run.document.get("notes", []):
                 yield label, note, None
-
-
-def _results(group: RunGroup) -> str:
-    return part("by_task", [(name, task(name).what, task_table(group, name)) for name in group.tasks])
 
 
 def _comparisons(group: RunGroup, progress: Progress) -> str:
@@ -207,9 +196,7 @@ def _comparisons(group: RunGroup, progress: Progress) -> str:
         for name, having in jobs:
             parts.append(_compared(group, name, compare(having, tasks=[name], ties=having[0].settings.ties).rows))
             advance(1)
-    if not parts:
-        return ""
-    return part("compared", parts)
+    return part("compared", parts) if parts else ""
 
 
 def _compared(group: RunGroup, name: str, rows: Sequence[ComparisonRow]) -> tuple[str, str, str]:

@@ -5,7 +5,7 @@ subset.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -140,18 +140,10 @@ def run_table(runs: Sequence[Run], choice: TableChoice) -> RunTable:
     scope = ", ".join(f"{value}" for d, value in fixed.items() if d != "subset")
     ties = sorted({str(run.document["ties"]) for run in runs})
     kind = unit_of(r["task"] for _, r in records)
-    caption = (
-        f"{kind.capitalize()}{f' ({scope})' if scope else ''}; a tie counts as {' or '.join(ties)}; {_counts(cells)}."
-    )
-    return RunTable(choice, rows, columns, cells, caption)
-
-
-def _counts(cells: Mapping[tuple[Labels, Labels], TableValue]) -> str:
-    """Return a phrase for the caption with the number of items that cells are based on. It gives a range if cells
-    differ.
-    """
     low, high = (pick(cell.n for cell in cells.values()) for pick in (min, max))
-    return f"n = {low:,}" if low == high else f"n from {low:,} to {high:,}"
+    n = f"n = {low:,}" if low == high else f"n from {low:,} to {high:,}"
+    caption = f"{kind.capitalize()}{f' ({scope})' if scope else ''}; a tie counts as {' or '.join(ties)}; {n}."
+    return RunTable(choice, rows, columns, cells, caption)
 
 
 # -- formats ---------------------------------------------------------------------------------------------------------
@@ -160,7 +152,12 @@ def _counts(cells: Mapping[tuple[Labels, Labels], TableValue]) -> str:
 def render_run_table(table: RunTable, form: str, wide: int = WIDE) -> str:
     """Return the table as text, markdown, latex, csv or html. CSV is meant for programs and has one line per cell."""
     if form == "csv":
-        return _long_csv(table)
+        columns = [*table.choice.rows, *table.choice.columns, "value", "low", "high", "n", "of", "ties"]
+        lines = []
+        for (row, column), cell in table.cells.items():
+            numbers = (None if math.isnan(v) else v for v in (cell.value, cell.low, cell.high))
+            lines.append([*row, *column, *numbers, cell.n, cell.n + cell.void, cell.ties])
+        return csv_text(columns, lines)
     heads = [*table.choice.rows, *(" ".join(column) for column in table.columns)]
     best = table.best()
     rows: list[list[str | TableCell]] = []
@@ -175,12 +172,3 @@ def _cell(choice: TableChoice, value: TableValue | None, best: bool) -> TableCel
         return TableCell("–")
     small = " ".join(filter(None, [value.span(choice.digits) if choice.intervals else "", value.partly]))
     return TableCell(value.text(choice.digits), small, best)
-
-
-def _long_csv(table: RunTable) -> str:
-    columns = [*table.choice.rows, *table.choice.columns, "value", "low", "high", "n", "of", "ties"]
-    rows = []
-    for (row, column), cell in table.cells.items():
-        numbers = (None if math.isnan(v) else v for v in (cell.value, cell.low, cell.high))
-        rows.append([*row, *column, *numbers, cell.n, cell.n + cell.void, cell.ties])
-    return csv_text(columns, rows)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from creperie.core import DataError, UsageError, read_json
+from creperie.core import DataError, UsageError, counted, read_json
 from creperie.reporting.html_tables import HtmlCell, number, part, table, text
 from creperie.reporting.page import page_of
 from creperie.reporting.page_figures import figure_html
@@ -16,7 +16,6 @@ from creperie.training import (
     GAIN_MARK,
     MARKED_GAIN,
     STUDY_FILE,
-    ExamResult,
     SeedCell,
     StudyTable,
     TrainingStudy,
@@ -33,7 +32,10 @@ def study_in(places: Sequence[str | Path]) -> Path | None:
     """Return the study file in `places`, which may name the file or its folder. Return None if `places` are runs. Raise
     a UsageError if anything else is named besides the study.
     """
-    files = [_study_file(Path(place)) for place in places]
+    files = [
+        next((file for file in (place, place / STUDY_FILE) if file.name == STUDY_FILE and file.is_file()), None)
+        for place in map(Path, places)
+    ]
     if len(files) > 1 and any(files):
         raise UsageError(
             "a report on a training study cannot include other files",
@@ -41,12 +43,6 @@ def study_in(places: Sequence[str | Path]) -> Path | None:
             hint="pass the study alone",
         )
     return files[0] if files else None
-
-
-def _study_file(place: Path) -> Path | None:
-    if place.name == STUDY_FILE and place.is_file():
-        return place
-    return place / STUDY_FILE if (place / STUDY_FILE).is_file() else None
 
 
 def load_study(path: Path) -> TrainingStudy:
@@ -107,7 +103,7 @@ def _test_and_foil(column: str) -> tuple[str, str]:
 
 
 def _answer(study: TrainingStudy) -> str:
-    seeds = "1 seed" if len(study.seeds) == 1 else f"{len(study.seeds)} seeds"
+    seeds = counted(len(study.seeds), "seed")
     missing = "" if study.finished else f" Not finished: {len(study.sat)} of {study.size} trainings."
     size = f"{len(study.done)} arms, {seeds}, {study.seconds:,.0f} s of training.{missing}"
     return part("arms", list(_by_arm(study)), size, GAIN_MARK)
@@ -157,15 +153,13 @@ def _trainings(study: TrainingStudy) -> str:
     """Return a table of the test results of every training run, by kind of foil."""
     sat = [*study.base, *study.sat]
     kinds = list(dict.fromkeys(kind for s in sat for kind in s.kinds))
-    rows = [[*_about(s), *[number(s.kinds.get(kind), ".1f") for kind in kinds]] for s in sat]
+    rows = []
+    for s in sat:
+        name = "before" if s.arm == "base" else arm_name(s.arm)
+        about = [HtmlCell(part("titled", s.model, name), name, "name"), number(s.seed), number(s.foils)]
+        rows.append([*about, number(s.seconds, ",.0f"), *(number(s.kinds.get(kind), ".1f") for kind in kinds)])
     shown = _results_part(("training", "seed", "examples with foils", "s", *kinds), rows, "Trainings", "Percent right.")
     return part("folded", f"All {len(sat)} test results, by kind", shown)
-
-
-def _about(sat: ExamResult) -> list[HtmlCell]:
-    name = "before" if sat.arm == "base" else arm_name(sat.arm)
-    named = HtmlCell(part("titled", sat.model, name), name, "name")
-    return [named, number(sat.seed), number(sat.foils), number(sat.seconds, ",.0f")]
 
 
 def _results_part(

@@ -11,7 +11,7 @@ import numpy as np
 
 from creperie.bench import Benchmark, Item
 from creperie.metrics import VOID
-from creperie.reporting.studio.items import ItemAnswers, ItemFilter, ItemIndex, card_of, signed, tasks_by_item
+from creperie.reporting.studio.items import ItemFilter, ItemIndex, card_of, signed, tasks_by_item
 from creperie.reporting.studio.shelf import Shelf
 
 NO_PICTURES = "no picture here"
@@ -42,7 +42,10 @@ class Browser:
     def cards(self, rows: np.ndarray) -> list[dict[str, Any]]:
         """Return the cards of the items with these row numbers."""
         answers = self.index.answers(self.shelf, self.item_filter.task)
-        return [self.card(item, _right(answers, row)) for row, item in zip(rows, self.index.items(rows), strict=True)]
+        return [
+            self.card(item, f"{answers.right[row]} of {answers.asked[row]} models right" if answers.asked[row] else "")
+            for row, item in zip(rows, self.index.items(rows), strict=True)
+        ]
 
     def card(self, item: Item, right: str = "") -> dict[str, Any]:
         """Return the card of an item: its address under this filter, pictures and captions. `right` says how many
@@ -140,11 +143,6 @@ class Browser:
                 one["sure"] = round(100 * float(np.mean(np.abs(values[~np.isnan(values)]) < abs(values[row]))))
             found.append(one)
         return found
-
-
-def _right(answers: ItemAnswers, row: int) -> str:
-    asked = int(answers.asked[row]) if len(answers.asked) else 0
-    return f"{int(answers.right[row])} of {asked} models right" if asked else ""
 
 
 def _history(bench: Benchmark, item: Item) -> list[str]:

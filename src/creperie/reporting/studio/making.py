@@ -188,23 +188,15 @@ def _accepted(form: Mapping[str, str]) -> list[Item]:
     """Return one item per accepted foil, with a second true caption if one was accepted."""
     sources = {key[7:]: text for key, text in form.items() if key.startswith("source-")}
     accepted = [key[5:] for key in form if key.startswith("keep-")]
-    about = ("of", "role", "kind", "text")
-    return _items(sources, [(key, *(form[f"{what}-{key}"] for what in about)) for key in accepted])
-
-
-def _items(sources: Mapping[str, str], chosen: Sequence[tuple[str, ...]]) -> list[Item]:
-    """Return one item per foil in `chosen`, with its source caption and the second true caption accepted for this
-    source. The elements of `chosen` are (key, key of the source, role, kind, text); the role distinguishes foils from
-    second captions.
-    """
-    positives: dict[str, str] = {}
+    chosen = [(key, *(form[f"{what}-{key}"] for what in ("of", "role", "kind", "text"))) for key in accepted]
+    positives: dict[str, list[str]] = {}
     for _, source, role, _, text in chosen:
         if role == "positive":
-            positives.setdefault(source, text)
+            positives.setdefault(source, [text])
     items = []
     for key, source, role, kind, text in chosen:
         if role != "positive" and source in sources:
-            true = [sources[source], *([positives[source]] if source in positives else [])]
+            true = [sources[source], *positives.get(source, ())]
             items.append(Item(key, kind, (), (*true, text.strip()), choice(len(true), 1)))
     return items
 

@@ -7,13 +7,9 @@ from typing import Any
 from urllib.parse import quote
 
 from creperie.auditing import (
-    AttackerEntry,
-    AttackerModels,
     blind_rows,
     cell_name,
-    entry_of,
     leaking_cells,
-    runnable_attackers,
     strongest_cell,
 )
 from creperie.bench import Benchmark
@@ -31,6 +27,7 @@ LAST = 6  #: runs on the start page
 def benchmark_card(shelf: Shelf, board: Board, name: str, bench: Benchmark) -> dict[str, Any]:
     """Return what a benchmark's card shows: three pictures or captions, size, verdict, and best model."""
     audit = shelf.audit(name)
+    top = audit and strongest_cell(audit)
     step = max(1, len(bench) // 3)
     items = [bench[row] for row in range(0, len(bench), step)][:3]
     browser = Browser(shelf, ItemIndex(bench), ItemFilter(name))
@@ -43,15 +40,9 @@ def benchmark_card(shelf: Shelf, board: Board, name: str, bench: Benchmark) -> d
         "texts": [item.captions[0] for item in items],
         "hidden": "" if seen or not items or not items[0].images else "pictures are not shown",
         "verdict": audit["verdict"] if audit else "not audited",
-        "about": _strongest(audit) if audit else "",
+        "about": f"{top['attacker']} {100 * top['accuracy']:.1f} % on {cell_name(top)}" if top else "",
         "best": best_result((e, board.label_of[e.name]) for e in unblinded(board.entries) if e.hash == bench.hash),
     }
-
-
-def _strongest(audit: Mapping[str, Any]) -> str:
-    """Return a phrase with the strongest attacker's name, accuracy and subset; empty if no attacker has an accuracy."""
-    top = strongest_cell(audit)
-    return f"{top['attacker']} {100 * top['accuracy']:.1f} % on {cell_name(top)}" if top else ""
 
 
 def last_runs(board: Board) -> list[dict[str, Any]]:
@@ -72,12 +63,6 @@ def last_runs(board: Board) -> list[dict[str, Any]]:
                 }
             )
     return rows
-
-
-def attackers_offered() -> list[AttackerEntry]:
-    """Return the attackers that are installed, in the order in which tables show them."""
-    names, _ = runnable_attackers((), AttackerModels())
-    return [entry_of(name) for name in names]
 
 
 def audit_rows(name: str, document: Mapping[str, Any]) -> list[list[Any]]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from creperie.auditing import audit_answer, audit_page
+from creperie.auditing import AttackerModels, audit_answer, audit_page, entry_of, runnable_attackers
 from creperie.bench import AUDIT_FILE, Benchmark
 from creperie.core import UsageError, called, counted, render
 from creperie.metrics import task
@@ -25,7 +25,7 @@ from creperie.reporting.studio.importing import COLUMNS, import_table, oddities,
 from creperie.reporting.studio.items import PAGE, QUICK, ItemFilter, ItemIndex, new_version, shared_tasks
 from creperie.reporting.studio.jobs import JobQueue, audit_job, refine_job
 from creperie.reporting.studio.making import MAKERS, Proposed, propose, saved, verdict
-from creperie.reporting.studio.overview import attackers_offered, audit_rows, benchmark_card, choices, cues, last_runs
+from creperie.reporting.studio.overview import audit_rows, benchmark_card, choices, cues, last_runs
 from creperie.reporting.studio.plots import chosen_axes, plot_axes, scatter_of
 from creperie.reporting.studio.query import StudioQuery
 from creperie.reporting.studio.search import named_by, search_terms
@@ -224,7 +224,7 @@ class Studio:
             audits=audits,
             command=shlex.join(["creperie", "audit", spec, "--attackers", ",".join(run)]),
             python=f"creperie.audit({spec!r}, {list(run)!r})",
-            offered=attackers_offered(),
+            offered=[entry_of(one) for one in runnable_attackers((), AttackerModels())[0]],
             size=len(names.get(name, ())),
             usual=run,
         )

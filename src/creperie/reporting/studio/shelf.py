@@ -13,7 +13,7 @@ from typing import Any
 
 from creperie.bench import AUDIT_FILE, MANIFEST_FILE, Benchmark, ImageError, load, recorded_audit
 from creperie.core import CreperieError, UsageError
-from creperie.reporting.leaderboard import Board, LeaderboardEntry, RunsFolder, folders_in
+from creperie.reporting.leaderboard import Board, FileTimes, LeaderboardEntry, RunsFolder, file_times, folders_in
 from creperie.reporting.thumbnails import PictureRoots, thumbnail
 from creperie.scoring import RUN_FILE, Run, load_run
 
@@ -30,7 +30,7 @@ class Shelf:
         self.folder = folder.resolve()
         self.roots = PictureRoots.of(images, [self.folder])
         self._runs = RunsFolder(self.folder)
-        self._opened: dict[Path, tuple[tuple[int, ...], Any]] = {}
+        self._opened: dict[Path, tuple[FileTimes, Any]] = {}
         self._lock = threading.Lock()
         self._writing = threading.Lock()
 
@@ -92,7 +92,7 @@ class Shelf:
         return opened
 
     def _open(self, file: Path, read: Callable[[], Any]) -> Any:
-        state = (about := file.stat()).st_mtime_ns, about.st_size, about.st_ino, about.st_ctime_ns
+        state = file_times(file)
         with self._lock:
             if file not in self._opened or self._opened[file][0] != state:
                 self._opened[file] = (state, read())

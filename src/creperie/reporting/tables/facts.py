@@ -276,6 +276,7 @@ def _scpp_13(findings: RecipeFindings) -> list[FactRow]:
         group = next((g for word, g in TUNED.items() if word in stage or word in model.lower()), "CLIP-ViT-B/32")
         own = any(same_model(model, uri) for uri in model_uris(f"{group}, frozen", group))
         name_of = model if own else f"{model_label(model)}, in place of {group}"
+        frozen = next((row["accuracy"] for row in document["rows"] if row["way"] == "frozen"), None)
         for row in document["rows"]:
             way = WAYS.get(row["way"], row["way"])
             low, high = (row.get(end, {}) for end in ("low", "high"))
@@ -286,19 +287,11 @@ def _scpp_13(findings: RecipeFindings) -> list[FactRow]:
                 for name, value in row["accuracy"].items()
                 if name in document["sizes"]
             }
-            label = f"{name_of}, {way}" + _unchanged(row, document["rows"])
+            unchanged = row["way"] != "frozen" and row["accuracy"] == frozen
+            label = f"{name_of}, {way}" + " (no answer differs from the frozen model's)" * unchanged
             benches = tuple(b for b in (document.get("benchmark"),) if b)
             rows.append(FactRow(label, f"{group}, {way}", group, cells, benches, stands_in=not own))
     return rows
-
-
-def _unchanged(row: Document, rows: Sequence[Document]) -> str:
-    """Return a note if a tuned model's accuracies equal those of the untuned (frozen) model in every subset. Otherwise
-    return an empty string.
-    """
-    frozen = next((r for r in rows if r["way"] == "frozen"), None)
-    same = frozen is not None and row is not frozen and row["accuracy"] == frozen["accuracy"]
-    return " (no answer differs from the frozen model's)" if same else ""
 
 
 #: Table 20 of SugarCrepe++: column → name, task, models that fill it, and stand-ins if none of them was scored. CLIP's

@@ -248,8 +248,9 @@ def _our_row(
     group = table.group_of(_score_of(model), benchmarks[0])
     who, stands_in = _who(table, model, runs, figures)
     printed = _printed_row(table, model, same, group)
-    if printed is None and table.prompts:  # another model that is asked as the paper's was
-        printed, stands_in = _asked_alike(table, model), True
+    if printed is None and table.prompts and not model.startswith(HUMAN):  # another model, asked as the paper's was
+        alike = (row for row in table.rows if any(asked_alike(model, uri) for uri in row.uris))
+        printed, stands_in = next(alike, None), True
     label = _with_items(table, who, benchmarks)
     return OurRow(model, figures, printed, benchmarks, label, group or "", stands_in=stands_in)
 
@@ -308,7 +309,7 @@ def by_scripts(about: Mapping[str, Any]) -> str:
     """Return a phrase on how many items were checked by scripts in place of people. It is empty if none were. `about`
     is a run's description of its benchmark, whose history names the studies.
     """
-    tasks = dict.fromkeys(_scripted(about.get("provenance")))
+    tasks = dict.fromkeys(str(m.get("task")) for m in _mappings(about.get("provenance")) if m.get("scripted") is True)
     counts = {task: n for task in tasks if (n := about.get("checked", {}).get(f"people.{task}", 0))}
     counts_text = " and ".join(f"{n:,} (task {task})" for task, n in counts.items())
     return f"{counts_text} of {about['items']:,} items" if counts else ""
@@ -318,16 +319,17 @@ def _chosen_by(about: Mapping[str, Any]) -> str:
     """Return the names of the attackers whose scores a refinement used to choose the items, joined by "and". `about` is
     a run's description of its benchmark.
     """
-    return " and ".join(dict.fromkeys(_refined_by(about.get("provenance") or [])))
+    refinements = (step.get("args", {}) for step in _mappings(about.get("provenance")) if step.get("op") == "refine")
+    return " and ".join(dict.fromkeys(name for args in refinements for name in args.get("attackers", ())))
 
 
-def _refined_by(history: Any) -> Iterator[str]:
+def _mappings(history: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield every mapping in a benchmark's history, at any depth."""
     if isinstance(history, Mapping):
-        if history.get("op") == "refine":
-            yield from history.get("args", {}).get("attackers", ())
+        yield history
         history = list(history.values())
     for part in history if isinstance(history, list | tuple) else ():
-        yield from _refined_by(part)
+        yield from _mappings(part)
 
 
 def _all_refined(history: Sequence[Mapping[str, Any]]) -> bool:
@@ -347,15 +349,6 @@ def _refined_parts(history: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for args in (step.get("args", {}) for step in history):
         parts = zip(args.get("names", ()), args.get("history") or (), strict=False)
         yield from (name for name, part in parts if _all_refined(part))
-
-
-def _scripted(history: Any) -> Iterator[str]:
-    if isinstance(history, Mapping):
-        if history.get("scripted") is True:
-            yield str(history.get("task"))
-        history = list(history.values())
-    for part in history if isinstance(history, list) else ():
-        yield from _scripted(part)
 
 
 def _score_of(model: str) -> str:
@@ -408,15 +401,6 @@ def _printed_row(
         return names[same[model]]
     rows = [row for row in table.rows if group is None or row.group == group]
     return next((row for row in rows if any(same_model(model, uri) for uri in row.uris)), None)
-
-
-def _asked_alike(table: PublishedTable, model: str) -> PublishedRow | None:
-    """Return the printed row of a model that is asked in the same way as `model`: with the same prompt, order of
-    options and number of demonstrations. Return None if there is no such row, or if `model` stands for people.
-    """
-    if model.startswith(HUMAN):
-        return None
-    return next((row for row in table.rows if any(asked_alike(model, uri) for uri in row.uris)), None)
 
 
 def misplaced(table: PublishedTable, run: Run) -> str:

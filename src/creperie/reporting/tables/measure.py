@@ -144,19 +144,14 @@ def _figure(
         return Unfit("none of its items is covered")
     scale = 100.0 if column.unit in ("%", "points") else 1.0
     if column.over == "sd":
-        spread = _figure_of(run, result, _deviation(run, measured, labels, subsets) * scale)
-        return replace(spread, n=len(subsets))  # the deviation is of the subsets' figures
+        rows = summarise(measured, subsets=labels, clusters=run.clusters, settings=run.settings)
+        values = [r.accuracy for r in rows if r.subset in subsets]
+        spread = float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
+        return replace(_figure_of(run, result, spread * scale), n=len(subsets))  # of the subsets' figures
     return _figure_of(run, result, result.accuracy * scale, result.low * scale, result.high * scale)
 
 
-def _deviation(run: Run, measured: Measured, labels: np.ndarray, subsets: Sequence[str]) -> float:
-    rows = summarise(measured, subsets=labels, clusters=run.clusters, settings=run.settings)
-    values = [r.accuracy for r in rows if r.subset in subsets]
-    return float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
-
-
 def _figure_of(run: Run, result: Result, value: float, low: float = math.nan, high: float = math.nan) -> MeasuredCell:
-    about = (result.task, str(run.path or run.name), run.settings.level)
-    beside = (result.n, result.ties, *about)
+    beside = (result.n, result.ties, result.task, str(run.path or run.name), run.settings.level)
     chance = 100 * result.chance
     return MeasuredCell(value, low, high, *beside, tie_rule=result.tie_rule, clusters=result.clusters, chance=chance)
