@@ -45,12 +45,16 @@ class StudySettings:
 
     def __post_init__(self) -> None:
         for one in fields(self):
-            value = getattr(self, one.name)
+            value: Any = getattr(self, one.name)
             if isinstance(one.default, str):
                 if not isinstance(value, str) or len(value) > LONGEST_TEXT or "\0" in value:
                     raise UsageError(f"{one.name} must be text of at most {LONGEST_TEXT:,} characters")
             elif value is not None or one.name == "pay":
-                _check_number(one.name, value, *BOUNDS[one.name])
+                kind, low, high = BOUNDS[one.name]
+                number = isinstance(value, (int, float)) and not isinstance(value, bool)
+                if not number or not low <= value <= high or (kind is int and value != int(value)):
+                    word = "a whole number" if kind is int else "a number"
+                    raise UsageError(f"{one.name} must be {word} from {low:g} to {high:g}, not {str(value)[:40]}")
         if self.platform not in WORKER_PARAMETER:
             raise UsageError(f"unknown platform {self.platform!r}", hint="use prolific or mturk, or leave it empty")
         if self.completion_url and not self.completion_url.startswith("https://"):
@@ -64,14 +68,6 @@ class StudySettings:
 
 
 NAMES = {f.name for f in fields(StudySettings)}
-
-
-def _check_number(name: str, value: Any, kind: type, low: float, high: float) -> None:
-    """Raise an error if a value is not a finite number from `low` to `high`."""
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not number or not low <= value <= high or (kind is int and value != int(value)):
-        word = "a whole number" if kind is int else "a number"
-        raise UsageError(f"{name} must be {word} from {low:g} to {high:g}, not {str(value)[:40]}")
 
 
 def settings_of(stored: Json) -> StudySettings:

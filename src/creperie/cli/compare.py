@@ -90,8 +90,22 @@ def _show(comparisons: Comparisons) -> None:
     if comparisons.rows:
         for line in NOTES:
             say(f"[dim]{line}[/dim]")
-    _show_ranks(comparisons)
-    _show_correlations(comparisons)
+    if comparisons.ranks:
+        say()
+        ranked = []
+        for one in comparisons.ranks:
+            cells = zip(one.values, one.ranks, (f" ({gain:+d})" if gain else "" for gain in one.gains), strict=True)
+            ranked.append((one.name, *(f"{percent(value)}  #{rank}{moved}" for value, rank, moved in cells)))
+        title = "accuracy in % and rank (places won or lost against the first column)"
+        print_table(["model", *comparisons.columns], ranked, title=title)
+    if comparisons.correlations:
+        say()
+        rows = []
+        for c in comparisons.correlations:
+            r = c.correlation
+            interval = "" if math.isnan(r.low) else f"[{r.low:.2f}, {r.high:.2f}]"
+            rows.append((c.a, c.b, r.kind, f"{r.n}", f"{r.value:.3f}", interval, p_value(r.p)))
+        print_table(["", "against", "kind", "models", "r", "95 %", "p"], rows)
 
 
 def _show_rows(comparisons: Comparisons, benchmark: str, a: str, b: str) -> None:
@@ -114,36 +128,3 @@ def _cells(row: ComparisonRow) -> list[str]:
     only = f"{c.mcnemar.only_a:,} / {c.mcnemar.only_b:,}"
     figures = [f"{c.n:,}", percent(c.accuracy_a), percent(c.accuracy_b), difference]
     return [row.task, row.subset, *figures, p_value(c.p), p_value(c.p_holm), only, p_value(c.mcnemar.p)]
-
-
-def _show_ranks(comparisons: Comparisons) -> None:
-    if not comparisons.ranks:
-        return
-    say()
-    rows = []
-    for r in comparisons.ranks:
-        cells = [
-            f"{percent(v)}  #{rank}{_moved(gain)}" for v, rank, gain in zip(r.values, r.ranks, r.gains, strict=True)
-        ]
-        rows.append((r.name, *cells))
-    print_table(
-        ["model", *comparisons.columns],
-        rows,
-        title="accuracy in % and rank (places won or lost against the first column)",
-    )
-
-
-def _show_correlations(comparisons: Comparisons) -> None:
-    if not comparisons.correlations:
-        return
-    say()
-    rows = []
-    for c in comparisons.correlations:
-        r = c.correlation
-        interval = "" if math.isnan(r.low) else f"[{r.low:.2f}, {r.high:.2f}]"
-        rows.append((c.a, c.b, r.kind, f"{r.n}", f"{r.value:.3f}", interval, p_value(r.p)))
-    print_table(["", "against", "kind", "models", "r", "95 %", "p"], rows)
-
-
-def _moved(gain: int) -> str:
-    return f" ({gain:+d})" if gain else ""

@@ -71,7 +71,19 @@ def get(name: str, dry_run: bool, wish: DownloadOptions) -> CommandResult:
         planned = plan_download(name, wish)
         return CommandResult({"plan": planned.document}, lambda: _show_plan(planned))
     got = get_benchmark(name, wish=wish, progress=bar)
-    return CommandResult(_got_document(got), lambda: _show_got(got), ok=got.complete)
+    pictures = got.pictures
+    document = {
+        "name": got.entry.name,
+        "folder": str(got.folder),
+        "items": len(got.benchmark),
+        "subsets": got.benchmark.subsets,
+        "hash": got.benchmark.hash,
+        "files": [dict(f) for f in got.text.files],
+        "images": {"needed": pictures.needed, "here": pictures.here, "fetched": pictures.fetched},
+        "missing": [dict(m) for m in pictures.missing],
+        "notes": list(got.notes),
+    }
+    return CommandResult(document, lambda: _show_got(got), ok=got.complete)
 
 
 # -- what is known of a benchmark ------------------------------------------------------------------------------------
@@ -124,7 +136,11 @@ def entry_document(entry: CatalogEntry) -> dict[str, Any]:
 
 
 def _show_list(chosen: list[CatalogEntry], formats: list[str]) -> None:
-    rows = [[e.name, _items(e), e.licence, chance_text(e.chance), _here(e)] for e in chosen]
+    here = {"download": "get", "own copy": "own", "import": "–"}
+    rows = [
+        [e.name, _items(e), e.licence, chance_text(e.chance), "yes" if installed_benchmarks(e) else here[e.how]]
+        for e in chosen
+    ]
     print_table(["name", "items", "licence", "chance %", "here"], rows)
     click.echo(
         f"""
@@ -208,10 +224,6 @@ def chance_text(chance: Mapping[str, float | None]) -> str:
     return ", ".join(values) if len(values) <= 3 else f"{min(values, key=float)} to {max(values, key=float)}"
 
 
-def _here(entry: CatalogEntry) -> str:
-    return "yes" if installed_benchmarks(entry) else {"download": "get", "own copy": "own", "import": "–"}[entry.how]
-
-
 def _files_text(entry: CatalogEntry) -> str:
     if not entry.files:
         return ""
@@ -247,21 +259,6 @@ def _show_plan(planned: DownloadPlan) -> None:
         click.echo(f"images: {most}{planned.images:,} to fetch, about {size_text(planned.image_bytes or 0)}")
     for file in planned.files:
         click.echo(f"  {file.urls[0]}")
-
-
-def _got_document(got: Downloaded) -> dict[str, Any]:
-    pictures = got.pictures
-    return {
-        "name": got.entry.name,
-        "folder": str(got.folder),
-        "items": len(got.benchmark),
-        "subsets": got.benchmark.subsets,
-        "hash": got.benchmark.hash,
-        "files": [dict(f) for f in got.text.files],
-        "images": {"needed": pictures.needed, "here": pictures.here, "fetched": pictures.fetched},
-        "missing": [dict(m) for m in pictures.missing],
-        "notes": list(got.notes),
-    }
 
 
 def _show_got(got: Downloaded) -> None:

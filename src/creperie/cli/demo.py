@@ -82,7 +82,15 @@ def demo(
     def show() -> None:
         for part, why in skipped.items():
             say("   [yellow]skipped[/yellow]: {}: {}", part, str(why))
-        _show_next(out, report, seconds)
+        say(f"[bold]Done in {seconds:.0f} s.[/bold] The report with every item, for a browser: [bold]{report}[/bold]")
+        say("Next, with your own data:\n")
+        for line in (
+            "creperie data list                                   every benchmark, its size, licence, chance level",
+            "creperie data import my.csv --image file --positive caption --negative foil --out out/mine",
+            "creperie audit out/mine                              is it hackable, and through what?",
+            f"creperie score {out / 'world'} --model hf:openai/clip-vit-base-patch32",
+        ):
+            say(f"   {line}")
 
     document = {
         "world": str(out / "world"),
@@ -203,15 +211,3 @@ def _short(uri: str) -> str:
     """
     kind, _, name = uri.partition(":")
     return f"small CLIP ({Path(name).parts[-2]})" if kind == "small" else name.removeprefix("pkg:")
-
-
-def _show_next(out: Path, report: Path, seconds: float) -> None:
-    say(f"[bold]Done in {seconds:.0f} s.[/bold] The report with every item, for a browser: [bold]{report}[/bold]")
-    say("Next, with your own data:\n")
-    for line in (
-        "creperie data list                                   every benchmark, its size, licence, chance level",
-        "creperie data import my.csv --image file --positive caption --negative foil --out out/mine",
-        "creperie audit out/mine                              is it hackable, and through what?",
-        f"creperie score {out / 'world'} --model hf:openai/clip-vit-base-patch32",
-    ):
-        say(f"   {line}")

@@ -89,7 +89,13 @@ def make(
     chosen = build_maker(maker, options, sources)
     expected = _estimate(chosen, sources, announce=not output.dry_run)
     if output.dry_run:
-        return _dry(maker, expected)
+        if not expected:
+            raise UsageError(
+                f"{maker} sends no requests, so --dry-run has nothing to estimate",
+                hint="leave out --dry-run; to see some foils, pass --limit 5 --show",
+            )
+        price = cost_sentence(expected["estimate"])
+        return CommandResult({"maker": maker, "dry_run": True, **expected}, lambda: say(price))
     engine = _engine(where, chosen, sources) if output.out else None
     made = make_benchmark(chosen, sources, output.out, options=options, job=job, engine=engine, progress=bar)
     document = {"out": output.out, "maker": maker, "shard": job.shard, **made.report, **expected}
@@ -141,16 +147,6 @@ def _estimate(maker: Maker, captions: Captions, *, announce: bool) -> dict[str, 
     if announce:
         click.echo(cost_sentence(expected), err=True)
     return {"estimate": expected}
-
-
-def _dry(name: str, expected: dict[str, Any]) -> CommandResult:
-    if not expected:
-        raise UsageError(
-            f"{name} sends no requests, so --dry-run has nothing to estimate",
-            hint="leave out --dry-run; to see some foils, pass --limit 5 --show",
-        )
-
-    return CommandResult({"maker": name, "dry_run": True, **expected}, lambda: say(cost_sentence(expected["estimate"])))
 
 
 def _engine(where: EngineOptions, maker: Maker, captions: Captions) -> Engine:

@@ -42,22 +42,17 @@ def power(claim: str, runs: tuple[str, ...], options: PowerOptions, plot: Path |
 
     def show() -> None:
         reached = f"{percent(plan.power)} % (± {100 * 1.96 * plan.error:.0f})"
-        claimed = _claimed(claim, bool(runs), options, plan.difference)
+        models = "models that err as these runs do" if runs else "two models"
+        claimed = {
+            "compare": f"a difference of {100 * plan.difference:.3g} points between {models}",
+            "interval": f"an accuracy to ± {100 * options.width:g} points",
+            "clean": f"no attacker above {percent(options.threshold)} %",
+            "leak": f"a cue above {percent(options.threshold)} % that {options.through} sees",
+            "kappa": f"an agreement above {options.least:g}",
+        }[claim]
         say(f"{claimed}: {plan.items:,} items show it in {reached} of studies; target {percent(plan.target)} %")
         say(f"about {plan.needed:,} items reach it" if plan.needed else "more than 100,000 items would be needed")
         if plot:
             say("wrote {}", plot)
 
     return CommandResult(plan.document(), show, ok=plan.power >= plan.target)
-
-
-def _claimed(claim: str, by_runs: bool, options: PowerOptions, difference: float) -> str:
-    """Return the claim that the simulated study should show, in words and numbers."""
-    models = "models that err as these runs do" if by_runs else "two models"
-    return {
-        "compare": f"a difference of {100 * difference:.3g} points between {models}",
-        "interval": f"an accuracy to ± {100 * options.width:g} points",
-        "clean": f"no attacker above {percent(options.threshold)} %",
-        "leak": f"a cue above {percent(options.threshold)} % that {options.through} sees",
-        "kappa": f"an agreement above {options.least:g}",
-    }[claim]

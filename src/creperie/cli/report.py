@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -49,18 +48,17 @@ def report(
     contents = Contents(title=title, figures=not no_figures, thumbnail_bytes=round(thumbnails * 2**20))
     given = audits or (() if no_audit else None)
     document = report_document(runs, html, contents, benches=benches, images=images, audits=given, progress=bar)
-    return CommandResult(document, lambda: _show_report(document))
+    pictures, runs = document["pictures"], counted(len(document["runs"]), "run")
 
+    def show() -> None:
+        show_notes(document["notes"])
+        if pictures["unreadable"]:
+            say(f"[yellow]{pictures['unreadable']:,} pictures cannot be read[/yellow]")
+        if pictures["left_out"]:
+            say(f"[yellow]{pictures['left_out']:,} pictures did not fit; give more room with --thumbnails[/yellow]")
+        say("{}: {}", document["html"], f"{runs}, {document['items']:,} items, {document['bytes'] / 2**20:.1f} MB")
 
-def _show_report(document: dict[str, Any]) -> None:
-    pictures = document["pictures"]
-    show_notes(document["notes"])
-    if pictures["unreadable"]:
-        say(f"[yellow]{pictures['unreadable']:,} pictures cannot be read[/yellow]")
-    if pictures["left_out"]:
-        say(f"[yellow]{pictures['left_out']:,} pictures did not fit; give more room with --thumbnails[/yellow]")
-    size = f"{counted(len(document['runs']), 'run')}, {document['items']:,} items, {document['bytes'] / 2**20:.1f} MB"
-    say("{}: {}", document["html"], size)
+    return CommandResult(document, show)
 
 
 def _study(path: Path, html: Path, title: str, figures: bool) -> CommandResult:

@@ -57,7 +57,13 @@ def import_(files: tuple[str, ...], options: AnswerOptions, matrix: ResponseOpti
     try:
         made = [run.save(options.out) for run in _imported(files, options, matrix)]
     except UnmatchedError as e:
-        return _too_few(e)
+        refused, why = [asdict(row) for row in e.rows], str(e)
+
+        def show() -> None:
+            _show_unmatched(refused)
+            say("Nothing was written: {}", as_flags(why))
+
+        return CommandResult({"runs": [], "rows": e.total, "unmatched": refused, "notes": [why]}, show, code=3)
     documents = [
         {
             "run": str(run.path),
@@ -92,17 +98,6 @@ def _imported(files: tuple[str, ...], options: AnswerOptions, matrix: ResponseOp
         else:
             read.append(import_answers(file, model=options.model, order=options.order or ""))
     return read
-
-
-def _too_few(error: UnmatchedError) -> CommandResult:
-    """Return the result of an import that was refused because too few rows match an item."""
-    rows = [asdict(row) for row in error.rows]
-
-    def show() -> None:
-        _show_unmatched(rows)
-        say("Nothing was written: {}", as_flags(str(error)))
-
-    return CommandResult({"runs": [], "rows": error.total, "unmatched": rows, "notes": [str(error)]}, show, code=3)
 
 
 def _show_unmatched(rows: Sequence[Mapping[str, str]]) -> None:

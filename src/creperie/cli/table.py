@@ -35,6 +35,7 @@ from creperie.reporting import (
     save_figure,
     without_place,
 )
+from creperie.scoring import load_run
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,8 @@ def table(
     others = {**beside, "--correlate": correlate}
     if Path(name).is_dir():
         _refuse("a table of your own runs", others)
-        return _own_table((name, *runs), choice, output)
+        made = run_table([load_run(path) for path in runs_in((name, *runs))], choice)
+        return text_result(made.document(), render_run_table(made, output.form, output.width), output.out)
     if name == "list":
         _refuse("the list of tables", {**own, **others, "RUN": runs, "--out": output.out})
         return _list_answer(known_tables())
@@ -111,17 +113,8 @@ def _refuse(mode: str, given: Mapping[str, object]) -> None:
         raise UsageError(f"{listing(unused)} {verb} no effect on {mode}", hint=f"leave out {listing(unused)}")
 
 
-def _own_table(places: tuple[str, ...], choice: TableChoice, output: TableOutput) -> CommandResult:
-    from creperie.scoring import load_run
-
-    made = run_table([load_run(path) for path in runs_in(places)], choice)
-    return text_result(made.document(), render_run_table(made, output.form, output.width), output.out)
-
-
 def _known_result(benchmark: str, runs: tuple[str, ...], output: TableOutput) -> CommandResult:
     """Return all published results on a benchmark, with the results of `runs` placed among them."""
-    from creperie.scoring import load_run
-
     own = [load_run(path) for path in runs_in(runs)]
     heads = ["definition", "model", "source", "%"]
     rows = known_rows(benchmark, own)
@@ -187,16 +180,15 @@ def _list_answer(tables: list[PublishedTable]) -> CommandResult:
     }
 
     def show() -> None:
-        rows = [[t.key, str(len(t.rows)), _filled_by(t), t.caption] for t in tables]
+        rows = []
+        for t in tables:
+            tasks = dict.fromkeys(task for c in t.columns for task in c.tasks[:1])
+            filled_by = f"{listing(t.benchmarks(), 2)} ({listing(tasks)})" if tasks else "–"
+            rows.append([t.key, str(len(t.rows)), filled_by, t.caption])
         print_table(["table", "rows", "filled by runs on", "what it shows"], rows)
         say("\ncreperie table PAPER/NUMBER RUN… prints one with runs beside it; without a run, as published.")
 
     return CommandResult(document, show)
-
-
-def _filled_by(table: PublishedTable) -> str:
-    tasks = dict.fromkeys(task for c in table.columns for task in c.tasks[:1])
-    return f"{listing(table.benchmarks(), 2)} ({listing(tasks)})" if tasks else "–"
 
 
 @click.command()

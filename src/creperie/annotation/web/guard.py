@@ -47,7 +47,9 @@ class Guard:
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                _add_headers(scope, MutableHeaders(scope=message))
+                headers = MutableHeaders(scope=message)
+                for name, value in _headers(scope).items():
+                    headers.setdefault(name, value)
             await send(message)
 
         refusal, body = self._refusal(scope), b""
@@ -58,7 +60,12 @@ class Guard:
                 refusal = PlainTextResponse("the request did not arrive in time", 408)
         if len(body) > MAX_BODY:
             refusal = PlainTextResponse("request too large", 413)
-        await (refusal or self.app)(scope, _again(body, receive), send_guarded)
+        messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def replay() -> Message:
+            return messages.pop() if messages else await receive()
+
+        await (refusal or self.app)(scope, replay, send_guarded)
 
     def _refusal(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
@@ -72,14 +79,13 @@ class Guard:
         return None
 
 
-def _add_headers(scope: Scope, headers: MutableHeaders) -> None:
+def _headers(scope: Scope) -> dict[str, str]:
     own = {**HEADERS, "Cache-Control": "no-store"}
     if scope["path"].startswith("/api/"):
         own["Content-Disposition"] = 'attachment; filename="api.json"'
     if scope["scheme"] == "https":
         own["Strict-Transport-Security"] = "max-age=31536000"
-    for name, value in own.items():
-        headers.setdefault(name, value)
+    return own
 
 
 async def _read(receive: Receive) -> bytes:
@@ -91,16 +97,6 @@ async def _read(receive: Receive) -> bytes:
         if not message.get("more_body", False):
             break
     return body
-
-
-def _again(body: bytes, receive: Receive) -> Receive:
-    """Return a `receive` function that gives the application a body that was already read."""
-    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def replay() -> Message:
-        return messages.pop() if messages else await receive()
-
-    return replay
 
 
 def busy() -> Response:

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 import numpy as np
+import pyarrow.compute as pc
 
 from creperie.bench import Benchmark, Item
 from creperie.metrics import VOID
@@ -93,26 +94,22 @@ class Browser:
         """
         subset, _, name = key.partition("/")
         item = self.bench.item(subset, name)
-        row = self.index.row_of(subset, name)
+        both = pc.and_(pc.equal(self.bench.column("subset"), subset), pc.equal(self.bench.column("id"), name))
+        row = int(np.flatnonzero(np.asarray(both))[0])
         place = int(np.searchsorted(rows, row))
         inside = place < len(rows) and rows[place] == row
-        near = {} if not inside else {"previous": place - 1, "next": place + 1}
-        keys = {
-            which: f"{one.subset}/{one.id}"
-            for which, at in near.items()
-            if 0 <= at < len(rows)
-            for one in self.index.items(rows[at : at + 1])
-        }
+        near = {"previous": "", "next": ""}
+        for which, at in (("previous", place - 1), ("next", place + 1)):
+            if inside and 0 <= at < len(rows):
+                (one,) = self.index.items(rows[at : at + 1])
+                near[which] = self.item_filter.address(at=f"{one.subset}/{one.id}")
         about = {"name": self.item_filter.name, "subset": subset, "id": name}
         return {
             **self.card(item),
             "item": item,
             "place": f"{place + 1:,} of {len(rows):,}" if inside else "",
             "edit": f"/item?{urlencode(about)}",
-            **{
-                which: self.item_filter.address(at=keys[which]) if which in keys else ""
-                for which in ("previous", "next")
-            },
+            **near,
             "models": self._models(row),
             "attackers": [(attacker, bool(wins[row])) for attacker, wins in self.index.ready().items()],
             "history": _history(self.bench, item),

@@ -58,7 +58,6 @@ class ItemFilter:
 class ItemAnswers:
     """How many models are right on each item, and how many answered it."""
 
-    task: str
     right: np.ndarray
     asked: np.ndarray
 
@@ -110,11 +109,6 @@ class ItemIndex:
         attacker prefers the true captions.
         """
         return {attacker: self._wins[attacker] for attacker in QUICK if attacker in self._wins}
-
-    def row_of(self, subset: str, name: str) -> int:
-        """Return the row number of an item."""
-        both = pc.and_(pc.equal(self.bench.column("subset"), subset), pc.equal(self.bench.column("id"), name))
-        return int(np.flatnonzero(np.asarray(both))[0])
 
     def wins(self, attacker: str) -> np.ndarray:
         """Return whether the attacker prefers the true captions of each item."""
@@ -241,7 +235,7 @@ class ItemIndex:
         none = np.zeros((0, len(self.bench)), dtype=bool)
         right = np.vstack([none, *(rule.right(outcomes) for rule, outcomes in judged)])
         asked = np.vstack([none, *(outcomes != VOID for _, outcomes in judged)])
-        return ItemAnswers(chosen, right.sum(axis=0), asked.sum(axis=0))
+        return ItemAnswers(right.sum(axis=0), asked.sum(axis=0))
 
     def items(self, rows: np.ndarray) -> list[Item]:
         """Return the items with these row numbers."""
@@ -273,11 +267,9 @@ def card_of(item: Item) -> list[tuple[bool, str, str, str]]:
     several = len(item.match) > 1
     captions = []
     for k, text in enumerate(item.captions):
-        other = next((c for c, true in zip(item.captions, truths) if true != truths[k]), "")
-        if several:
-            other = next(c for j, c in enumerate(item.captions) if j != k)
+        others = (c for j, c in enumerate(item.captions) if (j != k if several else truths[j] != truths[k]))
         of = ", ".join(str(r + 1) for r, row in enumerate(item.match) if row[k])
-        captions.append((truths[k], text, other, f"true of picture {of}" if several and of else ""))
+        captions.append((truths[k], text, next(others, ""), f"true of picture {of}" if several and of else ""))
     return captions
 
 

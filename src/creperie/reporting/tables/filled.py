@@ -15,7 +15,7 @@ from creperie.metrics import task
 from creperie.models import parse_uri, prompt_name, prompts_of
 from creperie.reporting.gather import HUMAN
 from creperie.reporting.tables.facts import STAND_IN_SETS, TIES, FactRow, annotators
-from creperie.reporting.tables.measure import MeasuredCell, Unfit, average, change, measured_cell
+from creperie.reporting.tables.measure import MeasuredCell, average, change, measured_cell
 from creperie.reporting.tables.published import (
     Column,
     PublishedRow,
@@ -231,8 +231,8 @@ def _our_row(
         for i, run in enumerate(runs):
             free = any_benchmark and run.benchmark not in table.item_names()  # a published set fills its own columns
             cell = _asked_otherwise(table, run) or measured_cell(run, column, table.item_names(column), free)
-            if isinstance(cell, Unfit):
-                (own if run.benchmark in table.item_names(column) else reasons).setdefault(i, cell.reason)
+            if isinstance(cell, str):
+                (own if run.benchmark in table.item_names(column) else reasons).setdefault(i, cell)
             else:
                 fitting[i] = cell
         if any(cell.published for cell in fitting.values()):  # runs on the published items go before others
@@ -248,9 +248,9 @@ def _our_row(
     group = table.group_of(_score_of(model), benchmarks[0])
     who, stands_in = _who(table, model, runs, figures)
     printed = _printed_row(table, model, same, group)
-    if printed is None and table.prompts and not model.startswith(HUMAN):  # another model, asked as the paper's was
+    if printed is None and table.prompts:  # another model that is asked as the paper's was
         alike = (row for row in table.rows if any(asked_alike(model, uri) for uri in row.uris))
-        printed, stands_in = next(alike, None), True
+        printed, stands_in = None if model.startswith(HUMAN) else next(alike, None), True
     label = _with_items(table, who, benchmarks)
     return OurRow(model, figures, printed, benchmarks, label, group or "", stands_in=stands_in)
 
@@ -355,17 +355,17 @@ def _score_of(model: str) -> str:
     return "" if model.startswith(HUMAN) else str(parse_uri(model).options.get("score", ""))
 
 
-def _asked_otherwise(table: PublishedTable, run: Run) -> Unfit | None:
-    """Return an Unfit if the model of the run was asked in a way that the table does not cover, for example with
-    another prompt. Otherwise return None.
+def _asked_otherwise(table: PublishedTable, run: Run) -> str:
+    """Return why the model of the run was asked in a way that the table does not cover, for example with another
+    prompt. The text is empty if the table covers it.
     """
     if not table.scores or run.model.startswith(HUMAN):
-        return None
+        return ""
     if _score_of(run.model) not in table.scores:
-        return Unfit(f"the table is about models scored by ?score={' or '.join(table.scores)}")
+        return f"the table is about models scored by ?score={' or '.join(table.scores)}"
     name, _ = prompt_name(parse_uri(run.model))
     other = table.prompts and name not in table.prompts and name in {p.id for p in prompts_of("")}
-    return Unfit(f"the table is about the prompts {', '.join(table.prompts)}") if other else None
+    return f"the table is about the prompts {', '.join(table.prompts)}" if other else ""
 
 
 def _wording(table: PublishedTable, model: str) -> str:

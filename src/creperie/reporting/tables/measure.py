@@ -35,16 +35,9 @@ class MeasuredCell:
     chance: float = math.nan  #: what random scores would reach, in percent
 
 
-@dataclass(frozen=True)
-class Unfit:
-    """The reason why a run has no result in a column."""
-
-    reason: str
-
-
 def measured_cell(
     run: Run, column: Column, published: Collection[str], any_benchmark: bool = False
-) -> MeasuredCell | Unfit:
+) -> MeasuredCell | str:
     """Return the run's result in a column, or the reason why there is none.
 
     `published` are the names of benchmarks with the published items of the column. A run on another benchmark has a
@@ -54,21 +47,21 @@ def measured_cell(
     if not own and not column.subsets:  # a stand-in benchmark: use the subset with the column's name
         column = replace(column, subsets=(column.name,))
     if not own and not (any_benchmark and _subsets(run, column)):
-        return Unfit(f"it is a run on {run.benchmark!r}, the column needs {column.benchmark!r}")
+        return f"it is a run on {run.benchmark!r}, the column needs {column.benchmark!r}"
     subsets = _subsets(run, column)
     if not subsets:
-        return Unfit(f"it has no items of {', '.join(column.subsets)}")
+        return f"it has no items of {', '.join(column.subsets)}"
     missing = [s for s in column.subsets if not any(fnmatchcase(stands_for(w), s) for w in subsets)]
     if missing and column.over != "items":
-        return Unfit(f"it has no items of {', '.join(missing)}")
+        return f"it has no items of {', '.join(missing)}"
     settings = replace(run.settings, ties="right") if column.ties == "right" else run.settings
     measured = _measured(run, column, settings)
-    if isinstance(measured, Unfit):
+    if isinstance(measured, str):
         return measured
     cell = _figure(run, column, measured, subsets, settings)
     if isinstance(cell, MeasuredCell) and cell.ties and column.ties is None:
-        return Unfit(f"{cell.ties:,} of its {cell.n:,} items are ties, which the source counts by a rule of its own")
-    return cell if isinstance(cell, Unfit) else replace(cell, published=own)
+        return f"{cell.ties:,} of its {cell.n:,} items are ties, which the source counts by a rule of its own"
+    return cell if isinstance(cell, str) else replace(cell, published=own)
 
 
 def average(own: Sequence[tuple[Run, MeasuredCell]], column: Column) -> MeasuredCell:
@@ -109,7 +102,7 @@ def _subsets(run: Run, column: Column) -> list[str]:
     return [name for name in names if any(fnmatchcase(stands_for(name), pattern) for pattern in column.subsets)]
 
 
-def _measured(run: Run, column: Column, settings: MetricSettings) -> Measured | Unfit:
+def _measured(run: Run, column: Column, settings: MetricSettings) -> Measured | str:
     """Return the measurement for the column's first task for which the run has scores. If there is none, return the
     reason.
     """
@@ -125,12 +118,12 @@ def _measured(run: Run, column: Column, settings: MetricSettings) -> Measured | 
             if measured.applies.any():
                 return measured
             reason = f"task {chosen.name!r} has nothing to compare in its items"
-    return Unfit(reason)
+    return reason
 
 
 def _figure(
     run: Run, column: Column, measured: Measured, subsets: Sequence[str], settings: MetricSettings
-) -> MeasuredCell | Unfit:
+) -> MeasuredCell | str:
     labels = np.asarray(run.subsets, dtype=object)
     inside = np.isin(labels, list(subsets))
     if column.over == "items":
@@ -141,7 +134,7 @@ def _figure(
         rule = MacroRule(exclude=frozenset(set(run.subsets) - set(subsets)))
         result = macro(measured, labels, rule=rule, clusters=run.clusters, settings=settings)
     if not result.n:
-        return Unfit("none of its items is covered")
+        return "none of its items is covered"
     scale = 100.0 if column.unit in ("%", "points") else 1.0
     if column.over == "sd":
         rows = summarise(measured, subsets=labels, clusters=run.clusters, settings=run.settings)
