@@ -14,8 +14,8 @@ from sqlalchemy import func, select
 
 from creperie.annotation.assignment import Desk
 from creperie.annotation.schema import ANSWER, DONE, FREE, MAIN, PRACTICE, SKIP, UNDO, Answer, Question, Slot
-from creperie.annotation.tasks.form import Json, read_form
-from creperie.core import CreperieError
+from creperie.annotation.tasks.form import read_form
+from creperie.core import CreperieError, Json
 
 
 class WorkError(CreperieError):

@@ -25,10 +25,9 @@ from creperie.annotation.schema import CLOSED
 from creperie.annotation.state import log, study_named
 from creperie.annotation.tasks import task_named
 from creperie.annotation.tasks.checks import FOIL
-from creperie.annotation.tasks.form import Json
 from creperie.annotation.tasks.preference import BIAS, FOILS, TIE
 from creperie.bench import Benchmark, Item, items_of, load, save, table_of
-from creperie.core import CreperieError, UsageError, write_json
+from creperie.core import CreperieError, Json, UsageError, write_json
 from creperie.scoring import Run
 
 ALL = "all"  #: the name of the rows over all subsets
@@ -239,7 +238,7 @@ def _values(one: Judged, name: str) -> list[Any]:
     return [s.value[name] for s in one.answers] if one.complete else []
 
 
-def _preference_table(questions: Sequence[Judged], tags: Mapping[tuple[str, str], dict[str, Any]]) -> list[Json]:
+def _preference_table(questions: Sequence[Judged], tags: Mapping[tuple[str, str], Json]) -> list[Json]:
     """Return how often the foils of each source were preferred, by subset and criterion ("sense" and "grammar"), with
     the number of ties. For each item, the source whose foil most people chose, or TIE, is added to `tags`.
     """

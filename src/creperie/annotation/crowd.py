@@ -30,8 +30,7 @@ from creperie.annotation.schema import (
 )
 from creperie.annotation.settings import WORKER_PARAMETER, settings_of
 from creperie.annotation.state import change_settings, log, study_named
-from creperie.annotation.tasks.form import Json
-from creperie.core import CreperieError, UsageError
+from creperie.core import CreperieError, Json, UsageError
 
 SIGNATURE = "sig"
 #: The value that MTurk sends while a worker only previews a task.

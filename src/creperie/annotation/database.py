@@ -16,8 +16,7 @@ from sqlalchemy.orm import Session
 
 from creperie.annotation.schema import SchemaTable
 from creperie.annotation.state import GuardedSession
-from creperie.annotation.tasks.form import Json
-from creperie.core import CreperieError, DataError, UsageError
+from creperie.core import CreperieError, DataError, Json, UsageError
 
 DEFAULT_DATABASE = "creperie-people.db"
 PLACE = "CREPERIE_PEOPLE_DB"  #: the environment variable that names the database

@@ -29,8 +29,7 @@ from creperie.annotation.schema import (
     StudyRow,
 )
 from creperie.annotation.state import log, study_named
-from creperie.annotation.tasks.form import Json
-from creperie.core import DataError, UsageError, csv_text, parse_json, read_text, write_text
+from creperie.core import DataError, Json, UsageError, csv_text, parse_json, read_text, write_text
 
 FORMAT = 2
 AGAIN = "export the study again with `annotate export`"

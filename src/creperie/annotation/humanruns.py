@@ -11,10 +11,10 @@ import numpy as np
 from creperie.annotation.outcome import Judged, StudyRecord
 from creperie.annotation.quality import agreement_of
 from creperie.annotation.tasks import task_named
-from creperie.annotation.tasks.form import Json
 from creperie.annotation.tasks.performance import FIND
 from creperie.annotation.tasks.task import Payload, Value
 from creperie.bench import Benchmark
+from creperie.core import Json
 from creperie.metrics import Input, MetricSettings
 from creperie.models import Fingerprint
 from creperie.scoring import Run, layout_of_bench, nothing_computed, run_header, score_table

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from creperie.annotation.schema import ANSWER, MAIN, UNVERIFIED
-from creperie.annotation.tasks.form import Json
 from creperie.annotation.tasks.task import StudyTask, Value
+from creperie.core import Json
 
 ADJUDICATED, UNANIMOUS, MAJORITY, SPLIT, WEIGHTED = "adjudicated", "unanimous", "majority", "split", "weighted"
 TOO_FEW, UNANSWERED = "too few answers", "unanswered"

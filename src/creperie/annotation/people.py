@@ -24,8 +24,7 @@ from creperie.annotation.schema import (
     StudyRow,
 )
 from creperie.annotation.state import PERMITTED, log, study_named
-from creperie.annotation.tasks.form import Json
-from creperie.core import UsageError
+from creperie.core import Json, UsageError
 
 
 def exclude(db: Database, name: str, pseudonym: str, why: str = "", actor: str = "cli") -> int:

@@ -41,8 +41,8 @@ from creperie.annotation.schema import (
 )
 from creperie.annotation.settings import StudySettings, settings_of
 from creperie.annotation.tasks import task_named
-from creperie.annotation.tasks.form import Json
 from creperie.annotation.tasks.task import Dimension, StudyTask
+from creperie.core import Json
 from creperie.metrics import (
     Agreement,
     Competence,

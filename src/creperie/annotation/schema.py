@@ -14,7 +14,7 @@ from typing import Annotated
 from sqlalchemy import JSON, Double, ForeignKey, Index, Integer, MetaData, String, Text, UniqueConstraint
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 
-from creperie.annotation.tasks.form import Json
+from creperie.core import Json
 
 #: Names of constraints, so that later migrations can refer to them on every database.
 NAMES = {

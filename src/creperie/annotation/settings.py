@@ -6,8 +6,7 @@ import hashlib
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from creperie.annotation.tasks.form import Json
-from creperie.core import UsageError
+from creperie.core import Json, UsageError
 
 #: The query parameter in which a platform passes the worker's id, by platform; without one it is `id`.
 WORKER_PARAMETER = {"": "id", "prolific": "PROLIFIC_PID", "mturk": "workerId"}

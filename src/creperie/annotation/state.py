@@ -36,8 +36,7 @@ from creperie.annotation.schema import (
     StudyRow,
 )
 from creperie.annotation.settings import changed
-from creperie.annotation.tasks.form import Json
-from creperie.core import CreperieError, json_value, unknown
+from creperie.core import CreperieError, Json, json_value, unknown
 
 #: Allowed changes of a study's state.
 STUDY_MOVES = {OPEN: (PAUSED, CLOSED), PAUSED: (OPEN, CLOSED), CLOSED: (PAUSED,)}

@@ -19,12 +19,11 @@ from creperie.annotation.plans import StudyPlan
 from creperie.annotation.schema import ATTENTION, DONE, FREE, MAIN, OPEN, PRACTICE, VOID, Question, Slot, StudyRow
 from creperie.annotation.state import log, write_revision
 from creperie.annotation.tasks import TASKS, task_named
-from creperie.annotation.tasks.form import Json
 from creperie.annotation.tasks.preference import BIAS, FOILS, by_kind, foil_pairs
 from creperie.annotation.tasks.task import QuestionDraft, StudyTask
 from creperie.annotation.web.pictures import MAX_PIXELS, store_at
 from creperie.bench import Benchmark, Item, items_of, open_image
-from creperie.core import DataError, UsageError
+from creperie.core import DataError, Json, UsageError
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,47}")
 #: The default number of practice questions: three, but at most a tenth of all questions.

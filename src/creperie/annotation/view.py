@@ -32,8 +32,9 @@ from creperie.annotation.schema import (
 from creperie.annotation.settings import settings_of
 from creperie.annotation.study import count_questions
 from creperie.annotation.tasks import task_named
-from creperie.annotation.tasks.form import Json, PageForm
+from creperie.annotation.tasks.form import PageForm
 from creperie.annotation.tasks.performance import picture_order
+from creperie.core import Json
 
 
 @dataclass(frozen=True, kw_only=True)

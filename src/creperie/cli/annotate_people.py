@@ -11,6 +11,7 @@ from creperie.cli.options import EXISTING, FILE, study_command
 from creperie.cli.output import CommandResult, echo, print_table, say
 from creperie.core import (
     DataError,
+    Json,
     UsageError,
     counted,
     csv_text,
@@ -85,7 +86,7 @@ def settings(study: str, changes: tuple[str, ...], path: Path | None, db: Databa
     """
     from creperie.annotation import change_settings, settings_of, study_named
 
-    given: dict[str, Any] = read_json(path) if path else {}
+    given: Json = read_json(path) if path else {}
     for change in changes:
         name, separator, value = change.partition("=")
         if not separator:

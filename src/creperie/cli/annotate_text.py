@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from creperie.cli.output import print_table, say
-from creperie.core import called, counted, decimal
+from creperie.core import Json, called, counted, decimal
 
 
-def show_studies(studies: Sequence[dict[str, Any]]) -> None:
+def show_studies(studies: Sequence[Json]) -> None:
     rows = [
         [s["study"], s["task"], called(s["place"], s["benchmark"]), s["state"], f"{s['done']} / {s['slots']}"]
         for s in studies
@@ -17,7 +16,7 @@ def show_studies(studies: Sequence[dict[str, Any]]) -> None:
     print_table(["study", "task", "benchmark", "state", "answers"], rows)
 
 
-def show_overview(seen: dict[str, Any]) -> None:
+def show_overview(seen: Json) -> None:
     say(f"[bold]{seen['study']}[/] ({seen['task']}, {seen['state']}): {seen['done']} of {seen['slots']} answers")
     rows = [[s["subset"], s["done"], s["slots"]] for s in seen["subsets"]]
     print_table(["subset", "done", "of"], rows)
@@ -36,7 +35,7 @@ def show_overview(seen: dict[str, Any]) -> None:
         say(f"next: creperie annotate exclude {seen['study']} --rules")
 
 
-def show_agreement(rows: Sequence[dict[str, Any]], disagreements: int) -> None:
+def show_agreement(rows: Sequence[Json], disagreements: int) -> None:
     if not rows:
         say("no agreement yet: it needs two annotators who answered the same questions")
         return
@@ -48,20 +47,20 @@ def show_agreement(rows: Sequence[dict[str, Any]], disagreements: int) -> None:
     say(f"{counted(disagreements, 'question')} with different answers")
 
 
-def show_breakers(breakers: Sequence[dict[str, Any]], missing: int) -> None:
+def show_breakers(breakers: Sequence[Json], missing: int) -> None:
     """Print which annotators break the rules of a study, and how many answers would be lost by excluding them."""
     for one in breakers:
         say("  {}: {}", one["annotator"], one["why"])
     say(f"without them {counted(missing, 'answer')} would be missing")
 
 
-def show_not_applied(document: dict[str, Any], next_step: str) -> None:
+def show_not_applied(document: Json, next_step: str) -> None:
     say("[bold]not applied[/]: the answers of people who break the study's rules would count")
     show_breakers(document["rule_breakers"], document["missing_without_them"])
     say(f"next: {next_step}, then let others answer; or apply all the same with --as-is")
 
 
-def show_applied(document: dict[str, Any]) -> None:
+def show_applied(document: Json) -> None:
     if breakers := document.get("rule_breakers"):
         names = ", ".join(breakers)
         say("[bold]applied as is[/]: the answers of {}, who break the study's rules, count", names)

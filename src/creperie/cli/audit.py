@@ -35,7 +35,7 @@ from creperie.bench import Benchmark, PartOptions, load_part, record_audit
 from creperie.cli.audit_text import show_audit, show_comparison
 from creperie.cli.options import FILE, engine_options, options_of
 from creperie.cli.output import CommandResult, answers, bar, say
-from creperie.core import UsageError, option, write_text
+from creperie.core import Json, UsageError, option, write_text
 
 if TYPE_CHECKING:
     from creperie.engine import Engine
@@ -204,7 +204,7 @@ def _audited(spec: str, keep: Path | None, options: AuditOptions, part: PartOpti
     return document
 
 
-def _ceilings(bench: Benchmark, options: AuditOptions, models: AttackerModels) -> dict[str, Any]:
+def _ceilings(bench: Benchmark, options: AuditOptions, models: AttackerModels) -> Json:
     """Return, by subset, the highest accuracy that a model can reach without word order. Only items that the audit
     attacks are counted.
     """

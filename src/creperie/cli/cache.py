@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from creperie.bench import size_text
 from creperie.cli.app import CommandGroup
 from creperie.cli.output import CommandResult, answers, print_table, say
+from creperie.core import Json
 
 if TYPE_CHECKING:
     from creperie.scoring import ResultStore, StoreEntry
@@ -68,7 +69,7 @@ def verify(repair: bool) -> CommandResult:
 def _answer(store: ResultStore, entries: list[StoreEntry]) -> CommandResult:
     damaged = sum(c.damaged for e in entries for c in e.kinds.values())
     torn = sum(c.torn for e in entries for c in e.kinds.values())
-    document: dict[str, Any] = {
+    document: Json = {
         "home": str(store.home),
         "bytes": sum(e.bytes for e in entries),
         "entries": sum(e.records for e in entries),

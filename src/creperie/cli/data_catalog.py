@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import textwrap
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -21,7 +21,7 @@ from creperie.bench import (
 )
 from creperie.cli.options import options_of
 from creperie.cli.output import CommandResult, answers, bar, print_table, say
-from creperie.core import counted, packaged_toml, percent
+from creperie.core import Json, counted, packaged_toml, percent
 
 if TYPE_CHECKING:
     from creperie.bench import Downloaded, DownloadPlan
@@ -89,7 +89,7 @@ def get(name: str, dry_run: bool, wish: DownloadOptions) -> CommandResult:
 # -- what is known of a benchmark ------------------------------------------------------------------------------------
 
 
-def entry_document(entry: CatalogEntry) -> dict[str, Any]:
+def entry_document(entry: CatalogEntry) -> Json:
     """Return the catalog entry of a benchmark for `--json`."""
     here = installed_benchmarks(entry)
     return {

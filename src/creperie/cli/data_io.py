@@ -39,7 +39,7 @@ from creperie.cli.app import removed_name
 from creperie.cli.data_show import describe
 from creperie.cli.options import options_of
 from creperie.cli.output import CommandResult, answers, bar, echo, print_table, say, show_notes
-from creperie.core import UsageError, counted, option, unknown
+from creperie.core import Json, UsageError, counted, option, unknown
 
 _PREVIEW = 3
 
@@ -123,7 +123,7 @@ def _read(path: str, options: ImportOptions, roles: Roles, images: str | None) -
     return bench if store is None else replace(bench, images=store)
 
 
-def _describe(bench: Benchmark) -> dict[str, Any]:
+def _describe(bench: Benchmark) -> Json:
     described = describe(bench)
     return described | {
         "reasons": described["skipped_reasons"],
@@ -136,7 +136,7 @@ def _first(bench: Benchmark) -> list[Item]:
     return list(islice(bench, _PREVIEW))
 
 
-def _show_import(document: dict[str, Any], bench: Benchmark) -> None:
+def _show_import(document: Json, bench: Benchmark) -> None:
     counts = ((document["items"], "item"), (len(document["subsets"]), "subset"), (document["images"], "image"))
     say("[bold]{}[/bold]: {}", document["name"], ", ".join(counted(n, what) for n, what in counts))
     if document["columns"]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
 
 import click
 
@@ -27,7 +26,7 @@ from creperie.bench import (
 from creperie.bench import check as run_checks
 from creperie.cli.options import options_of
 from creperie.cli.output import CommandResult, answers, bar, print_table, say
-from creperie.core import UNCHECKED, UsageError, counted, cut
+from creperie.core import UNCHECKED, Json, UsageError, counted, cut
 
 
 @click.command()
@@ -45,7 +44,7 @@ def show(bench: str, part: PartOptions, items: Sequence[str], sample: int, seed:
     return CommandResult(document, lambda: _show(document, samples, short=bool(items)))
 
 
-def describe(bench: Benchmark) -> dict[str, Any]:
+def describe(bench: Benchmark) -> Json:
     """Return the description of a benchmark as a JSON document."""
     levels = match_chance(bench)
     total = sum(levels[name] * n for name, n in bench.subsets.items()) / max(len(bench), 1)
@@ -72,7 +71,7 @@ def describe(bench: Benchmark) -> dict[str, Any]:
     }
 
 
-def _tags(bench: Benchmark) -> dict[str, dict[str, Any]]:
+def _tags(bench: Benchmark) -> dict[str, Json]:
     """Return, for each tag, its type and the number of items that have it. The values are included if there are only a
     few.
     """
@@ -108,7 +107,7 @@ def _items(bench: Benchmark, ids: Sequence[str]) -> list[Item]:
     return chosen
 
 
-def _show(document: dict[str, Any], samples: Sequence[Item], *, short: bool) -> None:
+def _show(document: Json, samples: Sequence[Item], *, short: bool) -> None:
     if not short:
         info = document["info"]
         title = document["name"] + (f": {info['title']}" if info["title"] not in ("", document["name"]) else "")
@@ -124,7 +123,7 @@ def _show(document: dict[str, Any], samples: Sequence[Item], *, short: bool) -> 
         _show_item(item)
 
 
-def _show_counts(document: dict[str, Any]) -> None:
+def _show_counts(document: Json) -> None:
     captions = f"{document['captions']:,} captions ({document['unique_captions']:,} different)"
     say(f"{document['items']:,} items, {document['images']:,} images, {captions}")
     if document["images"]:
@@ -136,7 +135,7 @@ def _show_counts(document: dict[str, Any]) -> None:
         say("[dim]left out:[/dim] {:,} of {:,} records: {}", n, document["records"], reason)
 
 
-def _show_subsets(document: dict[str, Any]) -> None:
+def _show_subsets(document: Json) -> None:
     say()
     levels = document["chance"]
     rows = [[name, n, f"{levels[name]:.1%}"] for name, n in document["subsets"].items()]
@@ -151,7 +150,7 @@ def _show_subsets(document: dict[str, Any]) -> None:
         say(f"[dim]… and {len(shapes) - 6} more shapes[/dim]")
 
 
-def _show_tags(document: dict[str, Any]) -> None:
+def _show_tags(document: Json) -> None:
     if not document["tags"]:
         return
     rows = []
@@ -163,7 +162,7 @@ def _show_tags(document: dict[str, Any]) -> None:
     print_table(["tag", "kind", "items", "values", "most frequent"], rows)
 
 
-def _show_history(document: dict[str, Any]) -> None:
+def _show_history(document: Json) -> None:
     source = document["info"]["source"]
     if source or document["provenance"]:
         say()

@@ -5,17 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from creperie.cli.cook import show_stages, tell_stage
 from creperie.cli.options import FILE
 from creperie.cli.output import CommandResult, answers, bar, print_table, say
-from creperie.core import UsageError, percent, with_interval
+from creperie.core import Json, UsageError, percent, with_interval
 from creperie.recipes import demo as story
 
-Row = dict[str, Any]
+Row = Json
 REFINING = """\
 [bold]3. Repair and refine the biased ones.[/bold] One style for all captions of an item, then the largest
    part in which length, style and negation words balance. What is built into foils cannot be selected away.

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
 
 import click
 
 from creperie.cli.options import FILE, options_of
 from creperie.cli.output import CommandResult, answers, print_table, say, show_notes
-from creperie.core import percent, points
+from creperie.core import Json, percent, points
 from creperie.metrics import MetricSettings
 from creperie.statistics import ItemOptions, ItemStudy, difficulty, write_table
 
@@ -69,7 +68,7 @@ def items(
     return CommandResult(document, lambda: _show(study, document, top), code=3 if unsettled else None)
 
 
-def _show(study: ItemStudy, document: dict[str, Any], top: int) -> None:
+def _show(study: ItemStudy, document: Json, top: int) -> None:
     show_notes(document["notes"])
     kinds = ", ".join(f"{n:,} {kind}" for kind, n in document["kinds"].items())
     say("{}", f"{document['benchmark']} by {document['task']}, {len(document['models'])} models: {kinds}")

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import click
 
 from creperie.cli.options import options_of
 from creperie.cli.output import CommandResult, answers, bar, print_table, say
-from creperie.core import UsageError, counted, one_line, option, write_text
+from creperie.core import Json, UsageError, counted, one_line, option, write_text
 from creperie.engine import Engine, EngineOptions
 from creperie.making import (
     MAKERS,
@@ -117,7 +116,7 @@ def make(
     return CommandResult(document, lambda: _show(document), code=3 if nothing else None)
 
 
-def _advice(document: dict[str, Any], maker: Maker) -> str:
+def _advice(document: Json, maker: Maker) -> str:
     """Return why no items were generated, and what the user can do about it."""
     reasons = Counter(document["skipped"]) + Counter(document["reasons"])
     for why in document["missing"].values():
@@ -135,7 +134,7 @@ def _advice(document: dict[str, Any], maker: Maker) -> str:
     return f"nothing was made: {top or 'there are no captions'}. To get foils, {steps}."
 
 
-def _estimate(maker: Maker, captions: Captions, *, announce: bool) -> dict[str, Any]:
+def _estimate(maker: Maker, captions: Captions, *, announce: bool) -> Json:
     """Return the expected cost if the maker asks a language model, else an empty dictionary. With `announce`, the cost
     is printed before any request is sent.
     """
@@ -159,7 +158,7 @@ def _engine(where: EngineOptions, maker: Maker, captions: Captions) -> Engine:
     return where.choose(many=len(captions.sources) >= FEW)
 
 
-def _candidates(captions: Captions, made: Made) -> list[dict[str, Any]]:
+def _candidates(captions: Captions, made: Made) -> list[Json]:
     texts = {s.id: s.text for s in captions.sources}
     return [
         {
@@ -197,7 +196,7 @@ def _quarantined(made: Made) -> list[dict[str, str]]:
     ]
 
 
-def _show(document: dict[str, Any]) -> None:
+def _show(document: Json) -> None:
     from rich.markup import escape
 
     places = {key: k for k, key in enumerate(dict.fromkeys(c["id"] for c in document.get("candidates", [])))}
@@ -232,7 +231,7 @@ SPENT = {
 }
 
 
-def _show_counts(document: dict[str, Any]) -> None:
+def _show_counts(document: Json) -> None:
     from rich.markup import escape
 
     sources, skipped = document["sources"], sum(document["skipped"].values())

@@ -9,6 +9,7 @@ import click
 from creperie.cli.app import CommandGroup
 from creperie.cli.options import options_of
 from creperie.cli.output import CommandResult, answers, print_table, say
+from creperie.core import Json
 from creperie.models import PrecisionOptions
 
 
@@ -31,7 +32,7 @@ def list_models(kind: str | None) -> CommandResult:
     added = model_plugins()
     if kind is not None and kind not in KINDS and kind not in added:
         raise unknown("model kind", kind, [*KINDS, *added])
-    document: dict[str, Any] = {
+    document: Json = {
         "kinds": {
             name: {
                 "summary": one.summary,
@@ -79,7 +80,7 @@ def check(uri: str, place: PrecisionOptions) -> CommandResult:
     return CommandResult(report.document, show, report.ok)
 
 
-def _show_kinds(document: dict[str, Any]) -> None:
+def _show_kinds(document: Json) -> None:
     from creperie.models import OWN_KINDS
 
     rows = [[f"{name}:", kind["summary"], kind["example"]] for name, kind in document["kinds"].items()]
@@ -91,7 +92,7 @@ def _show_kinds(document: dict[str, Any]) -> None:
     say("Families and options of a kind: creperie models list KIND. Other models: docs/plugin.md.")
 
 
-def _show_kind(name: str, kind: dict[str, Any]) -> None:
+def _show_kind(name: str, kind: Json) -> None:
     say("[bold]{}:[/bold] {}, for example {}", name, kind["summary"], kind["example"])
     say("")
     if kind["families"]:
@@ -105,7 +106,7 @@ def _default(value: Any) -> str:
     return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _fingerprint_rows(document: dict[str, Any]) -> list[list[str]]:
+def _fingerprint_rows(document: Json) -> list[list[str]]:
     parts = document["fingerprint"]
     shown = {"key": document["key"], **parts, "prompt": parts["prompt"] and repr(parts["prompt"])}
     names = ("key", "architecture", "weights", "dtype", "context", "prompt", "options")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from creperie.cli.output import CommandResult, answers
-from creperie.core import OptionField, UsageError, as_flags, missing_extra, options_from, options_in
+from creperie.core import Json, OptionField, UsageError, as_flags, missing_extra, options_from, options_in
 
 if TYPE_CHECKING:
     from creperie.annotation import Database
@@ -62,7 +62,7 @@ def click_option(about: OptionField) -> Any:
     """
     plain = f"--{about.name.replace('_', '-')}"
     negatable = f"{plain}/--no-{plain[2:]}" if about.kind is bool and about.default else plain
-    settings: dict[str, Any] = {"help": f"{as_flags(about.help)}{_default_text(about)}", "default": about.default}
+    settings: Json = {"help": f"{as_flags(about.help)}{_default_text(about)}", "default": about.default}
     if about.kind is bool:
         settings |= {"is_flag": True}
     elif about.kind is tuple:

@@ -15,7 +15,7 @@ from typing import Any, Literal, ParamSpec
 
 import click
 
-from creperie.core import WIDE, Advance, json_text, pace, printable
+from creperie.core import WIDE, Advance, Json, json_text, pace, printable
 
 P = ParamSpec("P")
 SHORT = 20  #: characters of a cell that stay on one line
@@ -29,7 +29,7 @@ class CommandResult:
     `code` replaces this exit code: 2 for a failure, 3 if the command could not reach an answer.
     """
 
-    document: dict[str, Any]
+    document: Json
     show: Callable[[], None]
     ok: bool = True
     code: int | None = None

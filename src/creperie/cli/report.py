@@ -48,7 +48,7 @@ def report(
     contents = Contents(title=title, figures=not no_figures, thumbnail_bytes=round(thumbnails * 2**20))
     given = audits or (() if no_audit else None)
     document = report_document(runs, html, contents, benches=benches, images=images, audits=given, progress=bar)
-    pictures, runs = document["pictures"], counted(len(document["runs"]), "run")
+    pictures, number = document["pictures"], counted(len(document["runs"]), "run")
 
     def show() -> None:
         show_notes(document["notes"])
@@ -56,7 +56,7 @@ def report(
             say(f"[yellow]{pictures['unreadable']:,} pictures cannot be read[/yellow]")
         if pictures["left_out"]:
             say(f"[yellow]{pictures['left_out']:,} pictures did not fit; give more room with --thumbnails[/yellow]")
-        say("{}: {}", document["html"], f"{runs}, {document['items']:,} items, {document['bytes'] / 2**20:.1f} MB")
+        say("{}: {}", document["html"], f"{number}, {document['items']:,} items, {document['bytes'] / 2**20:.1f} MB")
 
     return CommandResult(document, show)
 

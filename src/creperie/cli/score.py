@@ -7,7 +7,7 @@ import shlex
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,7 +15,7 @@ from creperie.bench import DrawOptions
 from creperie.cli.options import engine_options, options_of
 from creperie.cli.output import CommandResult, answers, bar, echo, say
 from creperie.cli.score_text import matrix_text, show_matrix, show_plans, show_run, slurm_script
-from creperie.core import UsageError, option, percent, write_text
+from creperie.core import Json, UsageError, option, percent, write_text
 from creperie.engine import parse_shard
 from creperie.metrics import MetricSettings
 from creperie.scoring import ScoreOptions
@@ -273,7 +273,7 @@ def _answer(
 def _plan(matrix: Matrix) -> CommandResult:
     forecasts, faults = matrix.forecasts()
 
-    def document(f: Forecast) -> dict[str, Any]:
+    def document(f: Forecast) -> Json:
         use = {name: getattr(f, name) for name in ("images", "captions", "pairs")}
         counts = {n: {"needed": u.needed, "stored": u.stored, "missing": u.missing} for n, u in use.items()}
         return {**vars(f), **counts}
@@ -292,7 +292,7 @@ def _plan(matrix: Matrix) -> CommandResult:
 # -- for scripts -----------------------------------------------------------------------------------------------------
 
 
-def _document(runs: list[Run], declared: bool) -> dict[str, Any]:
+def _document(runs: list[Run], declared: bool) -> Json:
     """Return the JSON document of a single run. If there are several runs, or if a zoo file named them (`declared`),
     return an object with a list of their documents.
     """

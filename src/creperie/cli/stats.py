@@ -6,13 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from creperie.cli.options import FILE, options_of, pairs_of
 from creperie.cli.output import CommandResult, answers, bar, echo, p_value, print_table, say, show_notes
-from creperie.core import UsageError, as_flags
+from creperie.core import Json, UsageError, as_flags
 from creperie.statistics import AnalysisOptions, RunsInput
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def stats(
     written = write_table(ready.table, table) if table else None
     study = fit_study(ready.table, ready.analyses, wish=wish, progress=bar) if analyses else None
     drawn = save_figure(interactions(study.fits, wish.cells), plot) if study and plot and wish.cells else None
-    document: dict[str, Any] = {"rows": len(long.table), "columns": ready.table.column_names}
+    document: Json = {"rows": len(long.table), "columns": ready.table.column_names}
     document |= study.document() if study else {}
     document["notes"] = [*long.notes, *families]
     document |= {"table": str(written) if written else None, "plot": str(drawn) if drawn else None}

@@ -7,13 +7,12 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import click
 
 from creperie.cli.options import options_of, pairs_of
 from creperie.cli.output import CommandResult, answers, echo, print_table, say
-from creperie.core import WIDE, UsageError, listing, option, write_text
+from creperie.core import WIDE, Json, UsageError, listing, option, write_text
 from creperie.reporting import (
     DRAWINGS,
     TABLE_FORMS,
@@ -154,7 +153,7 @@ def _correlations(table: PublishedTable, output: TableOutput) -> CommandResult:
     return text_result(document, text, output.out)
 
 
-def text_result(document: dict[str, Any], text: str, out: Path | None) -> CommandResult:
+def text_result(document: Json, text: str, out: Path | None) -> CommandResult:
     """Return the result of a command that shows a text. With `out`, the text is also written to that file."""
     if out is not None:
         write_text(out, text)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from creperie.bench import Benchmark, ImageOptions, load
 from creperie.cli.options import engine_options, options_of
 from creperie.cli.output import CommandResult, answers, bar, print_table, say
-from creperie.core import UsageError, option
+from creperie.core import Json, UsageError, option
 
 if TYPE_CHECKING:
     from creperie.engine import Engine
@@ -68,7 +68,7 @@ def validate(bench: str, options: ValidateOptions, engine: Engine | None) -> Com
     if options.dry_run:
         return CommandResult({"bench": loaded.name, "dry_run": True, "estimate": expected}, lambda: say(price))
     click.echo(price, err=True)
-    how: dict[str, Any] = {name: getattr(options, name) for name in ("limit", "out", "prompts")}
+    how: Json = {name: getattr(options, name) for name in ("limit", "out", "prompts")}
     validation = validate_benchmark(loaded, uri, nli=bool(options.nli), engine=engine, progress=bar, **how)
     document = {**validation.document, "estimate": expected, "out": options.out}
     doubted = {(f["subset"], f["item"]) for f in document["findings"] if f["code"] != "unreadable-verdict"}
@@ -76,9 +76,7 @@ def validate(bench: str, options: ValidateOptions, engine: Engine | None) -> Com
     return _judged(document, len(doubted), unanswered, bench, _show)
 
 
-def _judged(
-    document: dict[str, Any], failed: int, unanswered: int, bench: str, show: Callable[[dict[str, Any]], None]
-) -> CommandResult:
+def _judged(document: Json, failed: int, unanswered: int, bench: str, show: Callable[[Json], None]) -> CommandResult:
     """Return the result of a validation, with its verdict and exit code. The code is 1 if `failed` items have a refuted
     caption, else 3 if `unanswered` items were not decided. `show` prints the document. `bench` is named in the
     suggested next step.
@@ -114,7 +112,7 @@ def _judge_images(bench: Benchmark, spec: str, options: ValidateOptions) -> Comm
     return _judged(document, document["failed"], unseen, spec, _show_look)
 
 
-def _show_look(document: dict[str, Any]) -> None:
+def _show_look(document: Json) -> None:
     for finding in document["findings"][:MOST_SHOWN]:
         what = f"{finding['message']} (P {finding['p']:.2f}, image {finding['image']})"
         say("[red]✗[/red] [bold]{}/{}[/bold] {}", finding["subset"], finding["item"], what)
@@ -126,7 +124,7 @@ def _show_look(document: dict[str, Any]) -> None:
         say("written to {} (looks.json, looks.parquet, people/)", document["out"])
 
 
-def _show(document: dict[str, Any]) -> None:
+def _show(document: Json) -> None:
     for finding in document["findings"][:MOST_SHOWN]:
         say("[red]✗[/red] [bold]{}/{}[/bold] {}", finding["subset"], finding["item"], finding["message"])
         say("    {}", finding["first"])

@@ -7,6 +7,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+#: A JSON object: a document, or a row of one.
+Json = dict[str, Any]
+
 
 def json_value(value: Any) -> Any:
     """Return a copy of the value that JSON can represent. NaN and infinities become null, numpy numbers plain numbers,

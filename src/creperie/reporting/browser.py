@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from creperie.bench import TAG_PREFIX
+from creperie.core import Json
 from creperie.metrics import TIE, Layout, margins, task
 from creperie.reporting.gather import RunGroup
 from creperie.scoring import Run
@@ -32,7 +32,7 @@ def packed(values: Sequence[int] | np.ndarray, kind: str) -> str:
     return base64.b64encode(np.ascontiguousarray(values, dtype=np.dtype(kind)).tobytes()).decode("ascii")
 
 
-def browser_data(group: RunGroup, pictures: Mapping[str, int], failed: Mapping[str, str]) -> dict[str, Any]:
+def browser_data(group: RunGroup, pictures: Mapping[str, int], failed: Mapping[str, str]) -> Json:
     """Return the data of the item browser for a group of runs.
 
     The page holds its images in a list, one per line. `pictures` maps an image reference to the number of its line.
@@ -58,14 +58,14 @@ def browser_data(group: RunGroup, pictures: Mapping[str, int], failed: Mapping[s
     }
 
 
-def _captions(group: RunGroup) -> dict[str, Any]:
+def _captions(group: RunGroup) -> Json:
     if group.bench is None:
         return {"texts": None, "cap": ""}
     coded = group.bench.ragged("captions")[1].dictionary_encode()
     return {"texts": coded.dictionary.to_pylist(), "cap": packed(coded.indices.to_numpy(), "<u4")}
 
 
-def _images(run: Run, pictures: Mapping[str, int], failed: Mapping[str, str]) -> dict[str, Any]:
+def _images(run: Run, pictures: Mapping[str, int], failed: Mapping[str, str]) -> Json:
     column = run.table.column("images")
     flat = pc.list_flatten(column)
     coded = (flat.combine_chunks() if isinstance(flat, pa.ChunkedArray) else flat).dictionary_encode()
@@ -79,14 +79,14 @@ def _images(run: Run, pictures: Mapping[str, int], failed: Mapping[str, str]) ->
     }
 
 
-def _tags(group: RunGroup) -> list[dict[str, Any]]:
+def _tags(group: RunGroup) -> list[Json]:
     if group.bench is None:
         return []
     names = [n for n in group.bench.columns if n.startswith(TAG_PREFIX)]
     return [_tag(n[len(TAG_PREFIX) :], group.bench.column(n)) for n in names]
 
 
-def _tag(name: str, column: pa.ChunkedArray) -> dict[str, Any]:
+def _tag(name: str, column: pa.ChunkedArray) -> Json:
     if pa.types.is_floating(column.type):
         numbers = column.fill_null(float("nan")).to_numpy()
         few = len(np.unique(numbers[~np.isnan(numbers)])) <= MOST_VALUES
@@ -101,7 +101,7 @@ def _tag(name: str, column: pa.ChunkedArray) -> dict[str, Any]:
     return {"name": name, "kind": "text", "values": values, "codes": packed(codes, "<i4")}
 
 
-def _run(run: Run, label: str) -> dict[str, Any]:
+def _run(run: Run, label: str) -> Json:
     return {
         "label": label,
         "model": run.model,
@@ -117,9 +117,9 @@ def _run(run: Run, label: str) -> dict[str, Any]:
     }
 
 
-def _task(run: Run, name: str) -> dict[str, Any]:
+def _task(run: Run, name: str) -> Json:
     chosen = task(name)
-    margin = margins(chosen, run.layout, run.scores(chosen.needs)) if chosen.has_margins else []
+    margin = margins(chosen, run.layout, run.scores(chosen.needs)) if chosen.has_margins else ()
     return {
         "name": name,
         "what": chosen.what,

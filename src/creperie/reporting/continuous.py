@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from creperie.core import __version__, percent, render
+from creperie.core import Json, __version__, percent, render
 from creperie.metrics import holm, normal_quantile
 
 Document = Mapping[str, Any]
@@ -67,7 +67,7 @@ class BaselineResult:
         gone = f"; {self.better} leaks of the baseline are gone" if self.better else ""
         return f"not worse than the baseline{same}{gone}"
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> Json:
         worse = [vars(row) for row in self.worse]
         return {"text": self.text, "worse": worse, "better": self.better, "not_run": list(self.not_run)}
 
@@ -181,7 +181,7 @@ def sarif_log(audit: Document, place: str, result: BaselineResult | None = None)
             continue
         key = f"{row['subset']}/{row['attacker']}"
         worse = (row["subset"], row["attacker"]) in failing
-        entry: dict[str, Any] = {
+        entry: Json = {
             "ruleId": row["attacker"],
             "level": "error" if worse else "note",
             "message": {"text": _leak_text(row)},

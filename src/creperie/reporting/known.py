@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from creperie.core import UsageError, __version__, listing, packaged_toml, unknown, write_json
+from creperie.core import Json, UsageError, __version__, listing, packaged_toml, unknown, write_json
 from creperie.metrics import Correlation, Ties, spearman, wilson
 from creperie.reporting.tables.published import Column, PublishedTable, benchmark_names, known_tables
 from creperie.scoring import Run, RunHeader
@@ -96,7 +96,7 @@ class KnownPlace:
         lie = f"{within} of {len(results)} published results lie in its interval"
         return f"{self.column.head}: {self.value:.1f} %, {place}; {lie}" + (self.note and f"; {self.note}")
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> Json:
         about = dict(zip(("benchmark", "task", "subsets", "over", "how"), self.column.definition, strict=True))
         return {**about, "value": self.value, "place": str(self), "results": [vars(r) for r in self.column.results]}
 

@@ -13,11 +13,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 from creperie.bench import Benchmark, load, recorded_audit
-from creperie.core import DataError, Progress, UsageError, counted, read_json, silent, write_json, write_text
+from creperie.core import DataError, Json, Progress, UsageError, counted, read_json, silent, write_json, write_text
 from creperie.metrics import task
 from creperie.reporting.gather import (
     beats_chance,
@@ -53,13 +53,13 @@ class LeaderboardEntry(RunHeader):
     """A run on a leaderboard: its header and its folder."""
 
     path: Path
-    document: dict[str, Any]
+    document: Json
 
     @property
     def name(self) -> str:
         return self.path.name
 
-    def result(self, task_name: str, subset: str = "all") -> dict[str, Any] | None:
+    def result(self, task_name: str, subset: str = "all") -> Json | None:
         """Return the run's result for a task on a subset; None if the run has none."""
         matching = (r for r in self.document["results"] if r["task"] == task_name and r["subset"] == subset)
         return next(matching, None)
@@ -177,7 +177,7 @@ class RunsFolder:
         }
         entries = tuple(entry for _, entry in self._read.values() if isinstance(entry, LeaderboardEntry))
         bad = tuple((path.parent.name, reason) for path, (_, reason) in self._read.items() if isinstance(reason, str))
-        about: dict[str, Any] = {"names": {}, "failed": []}
+        about: Json = {"names": {}, "failed": []}
         for zoo in (*self.folder.glob(ZOO_FILE), *self.folder.glob(f"*/{ZOO_FILE}")):
             try:
                 one = read_json(zoo)
@@ -216,7 +216,7 @@ def board_html(board: Board, links: BoardLinks) -> str:
     return part("board", board, links, benches)
 
 
-def _bench(board: Board, digest: str, entries: Sequence[LeaderboardEntry], links: BoardLinks) -> dict[str, Any]:
+def _bench(board: Board, digest: str, entries: Sequence[LeaderboardEntry], links: BoardLinks) -> Json:
     first, slug = entries[0], board.slugs[digest]
     linked = {
         entry.path: part("run_link", links.run(entry, slug), entry.name, entry.model, label)
@@ -240,7 +240,7 @@ def _ranking(
     linked: Mapping[Path, Markup],
     name: str,
     places: Sequence[KnownPlace],
-) -> dict[str, Any]:
+) -> Json:
     """Return the ranking of the runs with results on the task `name`, and these results by subset."""
     own = sorted((e for e in entries if e.result(name) is not None), key=lambda entry: _order(entry, name))
     ranks = task_ranks(tuple((str(e.path), board.states.get(e.path / RUN_FILE)) for e in own), name)
@@ -335,7 +335,7 @@ def _heat(entries: Sequence[LeaderboardEntry], linked: Mapping[Path, Markup], na
     return table(["model", *subsets], rows, label=label, text=("model",))
 
 
-def _counted(entry: LeaderboardEntry, name: str, subset: str) -> dict[str, Any] | None:
+def _counted(entry: LeaderboardEntry, name: str, subset: str) -> Json | None:
     """Return a cell of the heat map, with the result on a subset and its number of items. Return None if no item was
     counted.
     """

@@ -29,7 +29,7 @@ from creperie.auditing import (
     read_audit,
 )
 from creperie.bench import Benchmark, recorded_audit
-from creperie.core import DataError, Progress, UsageError, counted, render, silent, write_text
+from creperie.core import DataError, Json, Progress, UsageError, counted, render, silent, write_text
 from creperie.metrics import task
 from creperie.reporting.browser import browser_data
 from creperie.reporting.gather import RunGroup, best_result, gather_runs, runs_in
@@ -220,7 +220,7 @@ def page_of(title: str, **values: Any) -> str:
     """Return an HTML page in the house style. `values` are the variables of the template: `sections`, a list of (id,
     heading, HTML), or else `shown`, a single block of HTML.
     """
-    known: dict[str, Any] = {"back": "", "sections": (), "notes": (), "data": "", "shown": ""}
+    known: Json = {"back": "", "sections": (), "notes": (), "data": "", "shown": ""}
     return render("reporting", "report.html", title=title, **(known | values))
 
 
@@ -236,7 +236,7 @@ def inlined(value: Any) -> str:
     return written
 
 
-def _saved_audit(bench: Benchmark) -> dict[str, Any] | None:
+def _saved_audit(bench: Benchmark) -> Json | None:
     """Return the audit saved beside a benchmark, else one in the cache. Return None if there is neither."""
     if recorded := recorded_audit(bench):
         return recorded
@@ -247,7 +247,7 @@ def _saved_audit(bench: Benchmark) -> dict[str, Any] | None:
     return None
 
 
-def standing_audit(bench: Benchmark, *, progress: Progress = silent) -> dict[str, Any]:
+def standing_audit(bench: Benchmark, *, progress: Progress = silent) -> Json:
     """Return an audit of a benchmark as a document. A saved audit is used if there is one, so that a report gives the
     same verdict as `creperie audit`. Otherwise a quick audit, which loads no language model, is made and cached.
     """
@@ -258,11 +258,11 @@ def standing_audit(bench: Benchmark, *, progress: Progress = silent) -> dict[str
     return document
 
 
-def read_audits(files: Sequence[Path], groups: Sequence[RunGroup]) -> dict[str, dict[str, Any]]:
+def read_audits(files: Sequence[Path], groups: Sequence[RunGroup]) -> dict[str, Json]:
     """Read audits from JSON files, and return them by the content hash of the benchmark. Raise a UsageError if none of
     their benchmarks has a run.
     """
-    audits: dict[str, dict[str, Any]] = {}
+    audits: dict[str, Json] = {}
     for file in files:
         read = read_audit(file)
         if str(read["hash"]) not in {g.runs[0].hash for g in groups}:
@@ -274,13 +274,11 @@ def read_audits(files: Sequence[Path], groups: Sequence[RunGroup]) -> dict[str, 
     return audits
 
 
-def make_audits(
-    groups: Sequence[RunGroup], *, progress: Progress = silent
-) -> tuple[dict[str, dict[str, Any]], list[str]]:
+def make_audits(groups: Sequence[RunGroup], *, progress: Progress = silent) -> tuple[dict[str, Json], list[str]]:
     """Return the audits of the groups' benchmarks by content hash, and notes that say why other benchmarks have no
     audit. If there are many benchmarks, only saved audits are used.
     """
-    documents: dict[str, dict[str, Any]] = {}
+    documents: dict[str, Json] = {}
     notes, many, left = [], len(groups) > MOST_AUDITED, 0
     for group in groups:
         if group.bench is None:
@@ -353,7 +351,7 @@ def report_document(
     images: str | Path | None = None,
     audits: Sequence[Path] | None = None,
     progress: Progress = silent,
-) -> dict[str, Any]:
+) -> Json:
     """Write the page that `report` returns to the file `html`, and return the document of `creperie report --json`."""
     given: list[Run | Path] = []
     for run in runs:

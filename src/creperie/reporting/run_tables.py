@@ -7,9 +7,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from creperie.core import WIDE, UsageError, check_options, csv_text, option
+from creperie.core import WIDE, Json, UsageError, check_options, csv_text, option
 from creperie.metrics import Task, task, unit_of
 from creperie.reporting.gather import covered, distinct, model_tail, value_and_interval
 from creperie.reporting.known import COMPLETE
@@ -95,7 +94,7 @@ class RunTable:
                 leaders |= {(row, column) for row, value in shown.items() if value == top}
         return leaders
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> Json:
         cells = [
             {**dict(zip((*self.choice.rows, *self.choice.columns), (*row, *column), strict=True)), **vars(cell)}
             for (row, column), cell in self.cells.items()

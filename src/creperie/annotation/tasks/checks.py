@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import compress
 
-from creperie.annotation.tasks.form import Field, Json, PageForm
+from creperie.annotation.tasks.form import Field, PageForm
 from creperie.annotation.tasks.task import (
     KnownAnswers,
     Order,
@@ -20,6 +20,7 @@ from creperie.annotation.tasks.task import (
     texts,
 )
 from creperie.bench import Item
+from creperie.core import Json
 
 FOIL, POSITIVE, TRIPLET = "foil-check", "positive-check", "triplet-check"
 PICTURE = ("Picture",)

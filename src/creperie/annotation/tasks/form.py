@@ -7,10 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from creperie.core import DataError
+from creperie.core import DataError, Json
 
-#: A JSON object.
-Json = dict[str, Any]
 #: The longest caption that an annotator can write.
 LONGEST = 2000
 

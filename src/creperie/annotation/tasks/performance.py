@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from creperie.annotation.tasks.form import Field, Json, PageForm
+from creperie.annotation.tasks.form import Field, PageForm
 from creperie.annotation.tasks.task import (
     Dimension,
     Order,
@@ -19,6 +19,7 @@ from creperie.annotation.tasks.task import (
     texts,
 )
 from creperie.bench import Item
+from creperie.core import Json
 
 FIND, CHOOSE = "find-negative", "choose-caption"
 

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from random import Random
 
-from creperie.annotation.tasks.form import Field, Json, PageForm
+from creperie.annotation.tasks.form import Field, PageForm
 from creperie.annotation.tasks.task import (
     Dimension,
     KnownAnswers,
@@ -22,6 +22,7 @@ from creperie.annotation.tasks.task import (
 )
 from creperie.auditing import kind_of, pair_foils
 from creperie.bench import Item
+from creperie.core import Json
 
 FOILS, BIAS = "better-foil", "bias-rating"
 TIE = "tie"

@@ -11,9 +11,9 @@ from typing import Any, Literal
 import yaml
 from jinja2 import Template
 
-from creperie.annotation.tasks.form import AnswerOption, Json, PageForm
+from creperie.annotation.tasks.form import AnswerOption, PageForm
 from creperie.bench import Item
-from creperie.core import packaged
+from creperie.core import Json, packaged
 
 Payload = Mapping[str, Any]
 #: The meaning of an answer, in terms of the item.

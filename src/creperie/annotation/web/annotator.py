@@ -14,12 +14,11 @@ from creperie.annotation.answers import Receipt, WorkError, answer, skip, undo
 from creperie.annotation.assignment import AnnotatorProgress, Desk
 from creperie.annotation.links import Participant, visitor
 from creperie.annotation.schema import DONE, HELD, Slot
-from creperie.annotation.tasks.form import Json
 from creperie.annotation.view import SlotView, picture_at, view_of
 from creperie.annotation.web.entry import TOKEN, Token
 from creperie.annotation.web.site import CSRF, SESSION, AnnotatorHere, SiteHere, Text, cookie, recognised
 from creperie.bench import ImageError
-from creperie.core import DataError, UsageError
+from creperie.core import DataError, Json, UsageError
 
 router = APIRouter(dependencies=CSRF)
 

@@ -26,7 +26,6 @@ from creperie.annotation.people import withdraw
 from creperie.annotation.schema import ANNOTATOR, OPEN, Annotator, StudyRow
 from creperie.annotation.settings import settings_of
 from creperie.annotation.tasks import task_named
-from creperie.annotation.tasks.form import Json
 from creperie.annotation.view import own_data, terms_of
 from creperie.annotation.web.site import (
     CSRF,
@@ -44,6 +43,7 @@ from creperie.annotation.web.site import (
     redirect,
     set_cookie,
 )
+from creperie.core import Json
 
 router = APIRouter(include_in_schema=False, dependencies=CSRF)
 

@@ -30,7 +30,7 @@ from creperie.annotation.state import (
 )
 from creperie.annotation.study import all_studies
 from creperie.annotation.tasks import TASKS, task_named
-from creperie.annotation.tasks.form import AnswerError, Json, read_form
+from creperie.annotation.tasks.form import AnswerError, read_form
 from creperie.annotation.web.annotator import Place, picture_response
 from creperie.annotation.web.site import (
     CSRF,
@@ -44,7 +44,7 @@ from creperie.annotation.web.site import (
     base_url,
     page,
 )
-from creperie.core import CreperieError, counted
+from creperie.core import CreperieError, Json, counted
 
 router = APIRouter(prefix="/owner", include_in_schema=False, dependencies=CSRF)
 
@@ -133,7 +133,7 @@ def make_invitations(
     shown = here.site.shown_links
     with here.site.inviting:
         if once not in shown:
-            about: dict[str, Any] = {"days": days, "note": note, "form": once, "actor": here.who.actor}
+            about: Json = {"days": days, "note": note, "form": once, "actor": here.who.actor}
             shown[once] = invite(here.site.db, here.name, count, **about)
         while len(shown) > 20:
             shown.pop(next(iter(shown)))

@@ -23,9 +23,9 @@ from creperie.annotation.connections import WELCOME
 from creperie.annotation.database import Database
 from creperie.annotation.links import Participant, Visitor, csrf_token, visitor, visitor_named
 from creperie.annotation.schema import ADJUDICATOR, OWNER, StudyRow
-from creperie.annotation.tasks.form import Json, is_storable
+from creperie.annotation.tasks.form import is_storable
 from creperie.annotation.web.pictures import StudyPictures
-from creperie.core import render
+from creperie.core import Json, render
 
 #: Annotators and owners have separate cookies: an owner who opens an invitation stays an owner.
 SESSION, OWNED, FORM = "creperie_session", "creperie_owner", "creperie_form"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from creperie.core import Json
 from creperie.reporting.figures.style import (
     INK,
     SOFT,
@@ -76,7 +77,7 @@ def _with_count(subset: str, series: Sequence[Series]) -> str:
 def _levels(axes: Axes, subsets: Sequence[str], levels: Levels) -> list[tuple[str, Any]]:
     """Draw ticks at chance and diamonds at human accuracy. Return (label, drawn marker) pairs for the legend."""
     marks: list[tuple[str, Any]] = []
-    styles: tuple[tuple[str, Mapping[str, float], dict[str, Any]], ...] = (
+    styles: tuple[tuple[str, Mapping[str, float], Json], ...] = (
         ("chance", levels.chance, {"marker": "|", "markersize": 13, "markeredgewidth": 1.6, "color": SOFT}),
         ("people", levels.human, {"marker": "D", "markersize": 6, "markerfacecolor": "none", "color": INK}),
     )

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from creperie.core import Json
 from creperie.reporting.figures.accuracy import Series
 from creperie.reporting.figures.style import (
     INK,
@@ -34,7 +35,7 @@ def grouped_bars(series: Sequence[Series], *, chance: Mapping[str, float] | None
     cases = list(dict.fromkeys(case for one in series for case in one.values))
     figure, axes = new_axes(max(4.6, 1.4 + 0.42 * len(cases) * len(series)), 3.2)
     step = 0.8 / max(1, len(cases))
-    marks: dict[str, Any] = {}
+    marks: Json = {}
     for x, one in enumerate(series):
         for k, case in enumerate(cases):
             if case not in one.values:
@@ -59,7 +60,7 @@ def drops(rows: Sequence[tuple[str, float, float]], *, chance: float = math.nan,
     with noise in place of the images (hollow dot). `rows` are (model, accuracy with images, accuracy with noise).
     """
     figure, axes = new_axes(6.2, 1.2 + 0.3 * len(rows))
-    marks: dict[str, Any] = {}
+    marks: Json = {}
     for y, (_, seen, noise) in enumerate(rows):
         axes.plot([noise, seen], [y, y], color=SOFT, linewidth=2.2, zorder=1)
         (marks["noise"],) = axes.plot(noise, y, "o", markerfacecolor="white", color=colour(5), markersize=7)
@@ -85,7 +86,7 @@ def counts(frequencies: Mapping[str, Mapping[str, float]], *, label: str, title:
     names = list(dict.fromkeys(name for by in frequencies.values() for name in by))
     figure, axes = new_axes(6.2, 1.1 + (0.16 + 0.14 * len(frequencies)) * len(names))
     step = 0.8 / max(1, len(frequencies))
-    marks: dict[str, Any] = {}
+    marks: Json = {}
     for k, (name, by) in enumerate(frequencies.items()):
         places = [y + beside(k, len(frequencies)) for y in range(len(names))]
         values = [by.get(name, 0.0) for name in names]
@@ -127,7 +128,7 @@ def gains_by_arm(arms: Mapping[str, Sequence[Gain]], *, mark: float | None = Non
     """
     tests = list(dict.fromkeys(gain.test for own in arms.values() for gain in own))
     figure, axes = new_axes(7.0, 1.2 + (0.12 + 0.24 * len(tests)) * len(arms))
-    marks: dict[str, Any] = {}
+    marks: Json = {}
     for y, own in enumerate(arms.values()):
         if y:
             axes.axhline(y - 0.5, color=SOFT, linewidth=0.3)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from creperie.core import UsageError
+from creperie.core import Json, UsageError
 from creperie.reporting.figures.ranks import rank_changes
 from creperie.reporting.figures.style import (
     SOFT,
@@ -50,7 +50,7 @@ def interactions(fits: Sequence[Analysed], names: tuple[str, str], title: str = 
     rows = -(-len(shown) // columns)
     figure = new_figure(3.4 * columns + 0.6, 3.0 * rows + 0.9)
     axes = figure.subplots(rows, columns, squeeze=False, sharey=True).ravel()
-    marks: dict[str, Any] = {}
+    marks: Json = {}
     for axis, one in zip(axes, shown):
         marks |= _panel(axis, one, names[0])
     for axis in axes[len(shown) :]:
@@ -64,11 +64,11 @@ def interactions(fits: Sequence[Analysed], names: tuple[str, str], title: str = 
     return figure
 
 
-def _panel(axis: Axes, one: Analysed, factor: str) -> dict[str, Any]:
+def _panel(axis: Axes, one: Analysed, factor: str) -> Json:
     """Draw the panel of one fit. Return the legend's entries, from label to drawn marker."""
     levels = list(dict.fromkeys(c.x for c in one.cells))
     lines = list(dict.fromkeys(c.line for c in one.cells))
-    marks: dict[str, Any] = {}
+    marks: Json = {}
     for k, line in enumerate(lines):
         cells = [c for c in one.cells if c.line == line]
         x = [levels.index(c.x) + (k - (len(lines) - 1) / 2) * min(0.08, 0.7 / len(lines)) for c in cells]
@@ -115,7 +115,7 @@ def item_map(study: ItemStudy) -> Figure:
     else:
         names = ("share of models that are right", "item–rest correlation")
         x, y = np.nanmean(study.answers.right, axis=1), study.rest
-    marks: dict[str, Any] = {}
+    marks: Json = {}
     for k, kind in enumerate(sorted(set(study.kinds))):
         of_kind = study.kinds == kind
         style: Any = {"color": colour(k), "marker": marker(k), "linestyle": ""}

@@ -14,7 +14,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec
 
-from creperie.core import UsageError, draft_of, missing_extra
+from creperie.core import Json, UsageError, draft_of, missing_extra
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,7 +28,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++", "oooo", "--")
 FORMATS = ("svg", "pdf", "png")
 #: Text stays text: it can be searched, its font follows the page's, and a $ in a caption stays a $.
-SETTINGS: dict[str, Any] = json.loads(files("creperie.reporting.figures").joinpath("style.json").read_text())
+SETTINGS: Json = json.loads(files("creperie.reporting.figures").joinpath("style.json").read_text())
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from creperie.bench import Benchmark, Item
+from creperie.core import Json
 from creperie.metrics import VOID
 from creperie.reporting.studio.items import ItemFilter, ItemIndex, card_of, signed, tasks_by_item
 from creperie.reporting.studio.shelf import Shelf
@@ -40,7 +41,7 @@ class Browser:
             return NO_PICTURES
         return "they are outside this folder" if self.shelf.roots.hidden(self.bench) else ""
 
-    def cards(self, rows: np.ndarray) -> list[dict[str, Any]]:
+    def cards(self, rows: np.ndarray) -> list[Json]:
         """Return the cards of the items with these row numbers."""
         answers = self.index.answers(self.shelf, self.item_filter.task)
         return [
@@ -48,7 +49,7 @@ class Browser:
             for row, item in zip(rows, self.index.items(rows), strict=True)
         ]
 
-    def card(self, item: Item, right: str = "") -> dict[str, Any]:
+    def card(self, item: Item, right: str = "") -> Json:
         """Return the card of an item: its address under this filter, pictures and captions. `right` says how many
         models are right.
         """
@@ -88,7 +89,7 @@ class Browser:
         groups = (("Models and attackers", chips), ("Subsets", parts))
         return [(name, shown) for name, own in groups if (shown := [chip for chip in own if chip[1]])]
 
-    def panel(self, key: str, rows: np.ndarray) -> dict[str, Any]:
+    def panel(self, key: str, rows: np.ndarray) -> Json:
         """Return everything about one item: captions, models, attackers, tags, history, and its neighbours in
         the list.
         """
@@ -115,7 +116,7 @@ class Browser:
             "history": _history(self.bench, item),
         }
 
-    def _models(self, row: int) -> list[dict[str, Any]]:
+    def _models(self, row: int) -> list[Json]:
         """Return each model's answer to an item, and its confidence. The confidence is the percentage of items on which
         the model's margin is smaller in size than on this one.
         """
@@ -154,7 +155,7 @@ def _history(bench: Benchmark, item: Item) -> list[str]:
     return steps
 
 
-def searched(shelf: Shelf, words: str, index: Callable[[str], ItemIndex]) -> list[dict[str, Any]]:
+def searched(shelf: Shelf, words: str, index: Callable[[str], ItemIndex]) -> list[Json]:
     """Return a record for each benchmark with matching items. It has the benchmark's name, the number of these items,
     an address that lists them, and the first cards.
     """

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 from urllib.parse import urlencode
 
 import numpy as np
 
-from creperie.core import UsageError
+from creperie.core import Json, UsageError
 from creperie.metrics import task
 from creperie.reporting.html_tables import comparison_table, p_text
 from creperie.reporting.studio.browse import Browser
@@ -20,9 +19,7 @@ from creperie.scoring import Run, compare
 SHOWN = 24  #: items
 
 
-def compared(
-    shelf: Shelf, index: Callable[[str], ItemIndex], runs: Sequence[Run], query: StudioQuery
-) -> dict[str, Any]:
+def compared(shelf: Shelf, index: Callable[[str], ItemIndex], runs: Sequence[Run], query: StudioQuery) -> Json:
     """Return what the page about two runs shows. `show` in the query selects the items to list: "a" for those that only
     the first run gets right, "b" for those that only the second does, and "neither".
     """
@@ -55,7 +52,7 @@ def compared(
 
 def _disagreements(
     shelf: Shelf, index: Callable[[str], ItemIndex], runs: Sequence[Run], query: StudioQuery, name: str
-) -> dict[str, Any]:
+) -> Json:
     """Return the items that only one of two runs gets right, or neither. Return none if the folder lacks their
     benchmark.
     """

@@ -9,7 +9,6 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from creperie.bench import (
     CODES,
@@ -23,7 +22,7 @@ from creperie.bench import (
     read_table,
     save,
 )
-from creperie.core import CreperieError, UsageError, counted, split_names
+from creperie.core import CreperieError, Json, UsageError, counted, split_names
 from creperie.reporting.studio.making import new_place
 
 MOST_OPENED = 500  #: items whose pictures are opened after an import
@@ -68,11 +67,11 @@ def oddities(bench: Benchmark, pictures: bool) -> list[str]:
     return [unnamed, *odd] if pictures and not len(bench.ragged("images")[1]) else odd
 
 
-def preview(form: Mapping[str, str]) -> dict[str, Any]:
+def preview(form: Mapping[str, str]) -> Json:
     """Return the preview of a table: its columns, what each is imported as, and the first rows. If the table can be
     read but not imported, the preview also says why.
     """
-    shown: dict[str, Any] = {"columns": [], "rows": [], "problem": "", "odd": [], "cut": form.get("cut", "")}
+    shown: Json = {"columns": [], "rows": [], "problem": "", "odd": [], "cut": form.get("cut", "")}
     try:
         with _table_file(form, "table") as (file, kind):
             table = open_table(file, kind)

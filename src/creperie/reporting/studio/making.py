@@ -17,7 +17,7 @@ from creperie.bench import (
     from_items,
     save,
 )
-from creperie.core import CreperieError, UsageError, counted, percent
+from creperie.core import CreperieError, Json, UsageError, counted, percent
 from creperie.making import NOT_CHOSEN, JobOptions, MakerOptions, make
 from creperie.reporting.studio.items import QUICK
 
@@ -132,7 +132,7 @@ def _candidates(captions: Sequence[str], makers: Sequence[str]) -> tuple[list[Pr
     return proposed, notes, {number: "; ".join(whys) for number, whys in nothing.items() if all(whys)}
 
 
-def verdict(form: Mapping[str, str]) -> dict[str, Any]:
+def verdict(form: Mapping[str, str]) -> Json:
     """Return four texts for the page. They say how many foils and second true captions are accepted, how many other
     second true captions are left out, what the verdict of a blind audit is, and what this verdict means.
     """
@@ -149,7 +149,7 @@ def verdict(form: Mapping[str, str]) -> dict[str, Any]:
     return {**about, "verdict": document["verdict"], "text": audit_answer(document)}
 
 
-def _judged(items: Sequence[Item]) -> dict[str, Any] | None:
+def _judged(items: Sequence[Item]) -> Json | None:
     """Return the quick audit of these items. Return None if there are no items."""
     if not items:
         return None

@@ -13,6 +13,7 @@ from creperie.auditing import (
     strongest_cell,
 )
 from creperie.bench import Benchmark
+from creperie.core import Json
 from creperie.reporting.gather import best_result
 from creperie.reporting.html_tables import count_cell, result_cell
 from creperie.reporting.leaderboard import Board
@@ -24,7 +25,7 @@ from creperie.scoring import unblinded
 LAST = 6  #: runs on the start page
 
 
-def benchmark_card(shelf: Shelf, board: Board, name: str, bench: Benchmark) -> dict[str, Any]:
+def benchmark_card(shelf: Shelf, board: Board, name: str, bench: Benchmark) -> Json:
     """Return what a benchmark's card shows: three pictures or captions, size, verdict, and best model."""
     audit = shelf.audit(name)
     top = audit and strongest_cell(audit)
@@ -45,7 +46,7 @@ def benchmark_card(shelf: Shelf, board: Board, name: str, bench: Benchmark) -> d
     }
 
 
-def last_runs(board: Board) -> list[dict[str, Any]]:
+def last_runs(board: Board) -> list[Json]:
     """Return the latest runs, each with its first result over all items. Runs without such a result are left out."""
     latest = sorted(board.entries, key=lambda entry: str(entry.document["created"]), reverse=True)[:LAST]
     rows = []
@@ -97,7 +98,7 @@ def choices(name: str, document: Mapping[str, Any]) -> dict[str, list[tuple[str,
     return found
 
 
-def cues(name: str, document: Mapping[str, Any]) -> list[dict[str, Any]]:
+def cues(name: str, document: Mapping[str, Any]) -> list[Json]:
     """Return words that only true captions or only false captions have. There are at most three per subset, each with
     an example.
     """

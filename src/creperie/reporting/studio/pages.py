@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode
 
 from creperie.auditing import AttackerModels, audit_answer, audit_page, entry_of, runnable_attackers
 from creperie.bench import AUDIT_FILE, Benchmark
-from creperie.core import UsageError, called, counted, render
+from creperie.core import Json, UsageError, called, counted, render
 from creperie.metrics import task
 from creperie.reporting.gather import tasks_by_coverage
 from creperie.reporting.leaderboard import BoardLinks, LeaderboardEntry, board_html, entries_report
@@ -200,7 +200,7 @@ class Studio:
         if query.get("part"):
             return render("reporting", "studio/jobs_part.html", jobs=jobs, poll=poll)
         both = [one for one in (name, query.get("beside", "")) if one and (one == name or one in names)]
-        audits: list[dict[str, Any]] = [
+        audits: list[Json] = [
             {
                 "name": one,
                 "document": document,

@@ -6,9 +6,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Any
 
-from creperie.core import UsageError, csv_text
+from creperie.core import Json, UsageError, csv_text
 from creperie.metrics import pearson, task
 from creperie.reporting.gather import covered
 from creperie.reporting.leaderboard import Board, LeaderboardEntry
@@ -48,7 +47,7 @@ def plot_axes(board: Board) -> dict[str, PlotAxis]:
     return {key: axis for key, axis in axes.items() if len(axis.dots) > 1}
 
 
-def _places(board: Board, entry: LeaderboardEntry, result: dict[str, Any]) -> Iterator[tuple[PlotAxis, str]]:
+def _places(board: Board, entry: LeaderboardEntry, result: Json) -> Iterator[tuple[PlotAxis, str]]:
     """Yield (axis, name of the dot) for a result. A result over all items is a dot named after its model, on the axis
     of a benchmark and task. A result on a subset is a dot named after the subset, on the axis of a model. A macro
     average yields nothing.
@@ -79,7 +78,7 @@ def _shared(x: PlotAxis, y: PlotAxis) -> list[str]:
     return [dot for dot in x.dots if dot in y.dots] if x.by == y.by else []
 
 
-def scatter_of(x: PlotAxis, y: PlotAxis) -> dict[str, Any]:
+def scatter_of(x: PlotAxis, y: PlotAxis) -> Json:
     """Return the data of a scatter plot of two axes. Raise a UsageError if fewer than two dots have a value on both
     axes.
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from creperie.bench import AUDIT_FILE, MANIFEST_FILE, Benchmark, ImageError, load, recorded_audit
-from creperie.core import CreperieError, UsageError
+from creperie.core import CreperieError, Json, UsageError
 from creperie.reporting.leaderboard import Board, FileTimes, LeaderboardEntry, RunsFolder, file_times, folders_in
 from creperie.reporting.thumbnails import PictureRoots, thumbnail
 from creperie.scoring import RUN_FILE, Run, load_run
@@ -103,7 +103,7 @@ class Shelf:
         names = {bench.hash: name for name, bench in self.readable()[0].items()}
         return replace(self._runs.look(), benches=names)
 
-    def audit(self, name: str) -> dict[str, Any] | None:
+    def audit(self, name: str) -> Json | None:
         """Return the audit saved beside a benchmark; None if there is none."""
         bench, file = self.bench(name), self.place(name) / AUDIT_FILE
         return self._open(file, lambda: recorded_audit(bench)) if file.is_file() else None

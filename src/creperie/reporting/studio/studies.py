@@ -8,7 +8,7 @@ from time import time
 from typing import Any
 from urllib.parse import urlsplit
 
-from creperie.core import counted
+from creperie.core import Json, counted
 from creperie.reporting.studio.query import StudioQuery
 from creperie.reporting.studio.shelf import Shelf
 
@@ -26,9 +26,9 @@ class StudyList:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._listed: tuple[list[Any], list[dict[str, Any]], str] = ([], [], "")
+        self._listed: tuple[list[Any], list[Json], str] = ([], [], "")
 
-    def listed(self) -> list[dict[str, Any]]:
+    def listed(self) -> list[Json]:
         """Return the studies. There are none if the extra for studies is not installed."""
         try:
             from creperie.annotation import all_studies, database_place, open_database, served_at
@@ -44,7 +44,7 @@ class StudyList:
                 self._listed = state, all_studies(session), served_at(session)
         return self._listed[1]
 
-    def shown(self, shelf: Shelf) -> dict[str, Any]:
+    def shown(self, shelf: Shelf) -> Json:
         """Return the content of the page: the studies, where their pages are, and the benchmarks and tasks of a new
         study.
         """
@@ -77,7 +77,7 @@ class StudyList:
             "command": shlex.join(new) if benches else "",
         }
 
-    def started(self, shelf: Shelf, form: StudioQuery) -> dict[str, Any]:
+    def started(self, shelf: Shelf, form: StudioQuery) -> Json:
         """Create a study on a benchmark and invite people. Return what the page shows, with their links."""
         from creperie.annotation import StudyPlan, database_place, invite, open_database, store_study, study_name
 

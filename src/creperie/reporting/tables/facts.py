@@ -18,7 +18,7 @@ from typing import Any
 
 from creperie.auditing import kind_of
 from creperie.bench import PAIRED, Benchmark, image_keys, match_chance
-from creperie.core import counted, packaged_toml
+from creperie.core import Json, counted, packaged_toml
 from creperie.lang import character_similarity
 from creperie.metrics import wilson
 from creperie.reporting.tables.measure import MeasuredCell
@@ -33,7 +33,7 @@ from creperie.reporting.tables.published import (
 from creperie.training import seed_share_interval
 
 Document = Mapping[str, Any]
-_NAMES: dict[str, Any] = packaged_toml("creperie.reporting.tables", "facts.toml")
+_NAMES: Json = packaged_toml("creperie.reporting.tables", "facts.toml")
 #: attacker → SugarCrepe's score that it gives; a language model stands in for the plausibility model
 SCORES = _NAMES["scores"]
 EVALUATIONS = _NAMES["evaluations"]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from creperie.core import UsageError, counted, listing, unknown
+from creperie.core import Json, UsageError, counted, listing, unknown
 from creperie.metrics import task
 from creperie.models import parse_uri, prompt_name, prompts_of
 from creperie.reporting.gather import HUMAN
@@ -117,7 +117,7 @@ class FilledTable:
     ours: tuple[OurRow, ...] = ()
     notes: tuple[str, ...] = field(default=())
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> Json:
         """Return the table as the document that `--json` prints."""
         columns = [{**vars(c), "benchmark": c.benchmark or None} for c in self.table.columns]
         return {
@@ -132,7 +132,7 @@ class FilledTable:
         }
 
 
-def _printed_document(row: PublishedRow) -> dict[str, Any]:
+def _printed_document(row: PublishedRow) -> Json:
     values = {name: _number(cell) for name, cell in row.cells.items()}
     return {"model": row.model, "source": "published", "group": row.group, "uris": list(row.uris), **values}
 
@@ -140,7 +140,7 @@ def _printed_document(row: PublishedRow) -> dict[str, Any]:
 _PARTS = ("n", "ties", "low", "high", "chance")
 
 
-def _our_document(row: OurRow, table: PublishedTable) -> dict[str, Any]:
+def _our_document(row: OurRow, table: PublishedTable) -> Json:
     cells = row.figures
     return {
         "model": row.label or row.model,

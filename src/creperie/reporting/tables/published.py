@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 from urllib.parse import unquote
 
-from creperie.core import packaged, packaged_toml, parse_toml, read_text, unknown
+from creperie.core import Json, packaged, packaged_toml, parse_toml, read_text, unknown
 from creperie.metrics import Ties
 from creperie.models import ModelURI, parse_uri, prompt_name
 
@@ -194,7 +194,7 @@ def paper_tables(paper: str) -> tuple[PublishedTable, ...]:
     return tuple(_table(paper, stem, document, entry) for entry in document["table"])
 
 
-def _table(paper: str, stem: str, document: dict[str, Any], entry: dict[str, Any]) -> PublishedTable:
+def _table(paper: str, stem: str, document: Json, entry: Json) -> PublishedTable:
     columns = tuple(_column(c) for c in entry["columns"])
     records = csv.DictReader(packaged(*_HERE, f"{stem}-{entry['number']}.csv").splitlines())
     rows = tuple(_row(r, columns, entry) for r in records)
@@ -241,14 +241,14 @@ def _fits(cell: str, n: int) -> bool:
     return abs(round(float(cell) * n / 100) * 100 / n - float(cell)) < 0.01 + 1e-9
 
 
-def _column(entry: dict[str, Any]) -> Column:
+def _column(entry: Json) -> Column:
     rest = {k: v for k, v in entry.items() if k not in ("task", "subsets")}
     task = entry.get("task", ())
     tasks = (task,) if isinstance(task, str) else tuple(task)
     return Column(**rest, tasks=tasks, subsets=tuple(entry.get("subsets", ())))
 
 
-def _row(fields: dict[str, str], columns: tuple[Column, ...], entry: dict[str, Any]) -> PublishedRow:
+def _row(fields: dict[str, str], columns: tuple[Column, ...], entry: Json) -> PublishedRow:
     cells = {c.name: fields[c.name] for c in columns}
     uris = model_uris(fields["model"], fields["group"]) if entry["rows"] == "models" else ()
     uris = (f"hf:{fields['model']}",) if entry.get("hub") else uris  # rows are named as on the hub

@@ -6,14 +6,13 @@ Annotators' links and open sessions keep working. Annotators who entered with an
 
 import sys
 import time
-from typing import Any
 
 import sqlalchemy as sa
 from alembic import op
 
 from creperie.annotation.schema import Link, Listed, Revision, Visit
 from creperie.annotation.settings import changed
-from creperie.core import UsageError
+from creperie.core import Json, UsageError
 
 revision = "0002"
 down_revision = "0001"
@@ -97,7 +96,7 @@ def _begin_revisions(bind: sa.Connection) -> None:
     for row in bind.execute(sa.select(studies)).all():
         settings = {k: v for k, v in row.settings.items() if _is_valid(k, v)}
         bind.execute(sa.update(studies).where(studies.c.id == row.id).values(settings=settings))
-        own: dict[str, Any] = {"study_id": row.id, "number": 1, "at": row.created, "actor": "migration"}
+        own: Json = {"study_id": row.id, "number": 1, "at": row.created, "actor": "migration"}
         bind.execute(sa.insert(Revision).values(**own, settings=settings, instructions=row.instructions))
 
 
