@@ -144,7 +144,7 @@ def test_nothing_is_not_less_than_nothing(capsys: pytest.CaptureFixture[str]) ->
     """A bound of -0.0 from the solver was shown as "-0"."""
     from types import SimpleNamespace as Made
 
-    from creperie.cli.refine_text import _subsets
+    from creperie.cli.refine import _subsets
 
     choice = Made(selection=Made(bound=-0.0, proven=True), curve=[("length-words", 0)])
     _subsets(Made(outcomes=[Made(name="neg", items=100, kept=0, choice=choice)]))  # type: ignore[arg-type]

@@ -39,7 +39,7 @@ from creperie.making import NOT_CHOSEN
 from creperie.reporting import Contents, gather_runs, listen, make_studio, remember_zoo, report_page, runs_in
 from creperie.reporting.gather import covered
 from creperie.reporting.leaderboard import STATIC, RunsFolder, board_html
-from creperie.reporting.robust_part import robust_part
+from creperie.reporting.sections import robust_part
 from creperie.reporting.studio.browse import FIRST
 from creperie.reporting.studio.items import ItemFilter, ItemIndex
 from creperie.reporting.studio.making import Proposed, propose

@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 
 from creperie.cli.options import options_of
-from creperie.cli.output import CommandResult, answers, p_value, print_table, say, show_notes, table_width
+from creperie.cli.output import CommandResult, answers, p_value, print_table, say, show_notes, table_width, text_result
 from creperie.cli.score_text import matrix_text, show_matrix
-from creperie.cli.table import TableOutput, text_result
+from creperie.cli.table import TableOutput
 from creperie.core import percent, points
 from creperie.metrics import MetricSettings
 from creperie.scoring import CompareOptions, ComparisonRow, Comparisons, load_run, rank_runs

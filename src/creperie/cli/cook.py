@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from creperie.cli.options import engine_options, options_of, pairs_of
-from creperie.cli.output import CommandResult, answers, bar, echo, print_table, say
+from creperie.cli.output import CommandResult, answers, bar, echo, print_table, say, text_result
 from creperie.core import UsageError, counted, listing, option, percent
 from creperie.recipes import CookOptions
 
@@ -117,19 +117,14 @@ def _status_answer(out: Path | None, folders: tuple[str, ...]) -> CommandResult:
     """Return the status of every table and figure of the papers, according to the recipe runs in `folders`. By default,
     these are all recipe runs under out/cook.
     """
-    from creperie.core import write_text
     from creperie.recipes import directions, paper_status, runs_said, status_page, totals
 
     chosen = [Path(folder) for folder in folders] or sorted(p.parent for p in Path("out/cook").glob("*/recipe.json"))
     parts = paper_status(chosen)
     claims = [claim for folder in chosen for claim in directions(folder)]
     page = status_page(parts, claims, "creperie cook status", runs_said(chosen))
-    if out is not None:
-        write_text(out, page + "\n")
-    whole = totals(parts)
-    document = {"totals": whole, "parts": [asdict(part) for part in parts], "written": str(out) if out else None}
-    document["directions"] = [asdict(claim) for claim in claims]
-    return CommandResult(document, lambda: say(f"written: {out}") if out else echo(page))
+    document = {"totals": totals(parts), "parts": [asdict(part) for part in parts], "written": None}
+    return text_result({**document, "directions": [asdict(claim) for claim in claims]}, page + "\n", out)
 
 
 def _verify_answer(folders: tuple[str, ...]) -> CommandResult:

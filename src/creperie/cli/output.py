@@ -11,11 +11,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, ParamSpec
 
 import click
 
-from creperie.core import WIDE, Advance, Json, json_text, pace, printable
+from creperie.core import WIDE, Advance, Json, json_text, pace, printable, write_text
 
 P = ParamSpec("P")
 SHORT = 20  #: characters of a cell that stay on one line
@@ -81,6 +82,14 @@ def show_notes(notes: Iterable[str]) -> None:
 def echo(line: str = "", *, error: bool = False) -> None:
     """Print a line without markup, on stdout or stderr. Control characters do not reach the terminal."""
     print(printable(line), file=sys.stderr if error else sys.stdout, flush=True)
+
+
+def text_result(document: Json, text: str, out: Path | None) -> CommandResult:
+    """Return the result of a command that shows a text. With `out`, the text is also written to that file."""
+    if out is not None:
+        write_text(out, text)
+    shown = {**document, "written": str(out) if out else None}
+    return CommandResult(shown, lambda: say(f"written: {out}") if out else echo(text.rstrip("\n")))
 
 
 def p_value(value: float) -> str:

@@ -40,7 +40,15 @@ def studio(
     leaderboard of FOLDER's runs and one report per benchmark are written to DIR, as files that any web host can serve.
     """
     if export is not None:
-        return _export(folder, export, benches, as_json)
+        from creperie.reporting import export_site
+
+        if not folder.is_dir():
+            hint = "give the folder that `score --out` writes to"
+            raise UsageError("there is no such folder", where=folder, hint=hint)
+        written = export_site(folder, export, benches=benches, progress=bar)
+        summary = f"{export / 'index.html'}: {len(written)} pages, {sum(written.values()) / 2**20:.1f} MB"
+        echo(json.dumps({"site": str(export), "pages": written}) if as_json else summary)
+        return 0
     for package in ("fastapi", "uvicorn"):
         if find_spec(package) is None:
             raise missing_extra(package, "report")
@@ -67,15 +75,3 @@ serve = click.Command(
     help="The old name of `creperie studio`.",
     deprecated="use `creperie studio`",
 )
-
-
-def _export(runs: Path, out: Path, benches: tuple[str, ...], as_json: bool) -> int:
-    from creperie.reporting import export_site
-
-    if not runs.is_dir():
-        raise UsageError("there is no such folder", where=runs, hint="give the folder that `score --out` writes to")
-    written = export_site(runs, out, benches=benches, progress=bar)
-    size = sum(written.values())
-    summary = f"{out / 'index.html'}: {len(written)} pages, {size / 2**20:.1f} MB"
-    echo(json.dumps({"site": str(out), "pages": written}) if as_json else summary)
-    return 0

@@ -11,8 +11,8 @@ from pathlib import Path
 import click
 
 from creperie.cli.options import options_of, pairs_of
-from creperie.cli.output import CommandResult, answers, echo, print_table, say
-from creperie.core import WIDE, Json, UsageError, listing, option, write_text
+from creperie.cli.output import CommandResult, answers, print_table, say, text_result
+from creperie.core import WIDE, UsageError, listing, option
 from creperie.reporting import (
     DRAWINGS,
     TABLE_FORMS,
@@ -151,14 +151,6 @@ def _correlations(table: PublishedTable, output: TableOutput) -> CommandResult:
     document = {"table": table.key, "correlations": [{"a": a, "b": b, **vars(c)} for a, b, c in found]}
     document["left_out"] = correlations.left_out
     return text_result(document, text, output.out)
-
-
-def text_result(document: Json, text: str, out: Path | None) -> CommandResult:
-    """Return the result of a command that shows a text. With `out`, the text is also written to that file."""
-    if out is not None:
-        write_text(out, text)
-    shown = {**document, "written": str(out) if out else None}
-    return CommandResult(shown, lambda: say(f"written: {out}") if out else echo(text.rstrip("\n")))
 
 
 def _list_answer(tables: list[PublishedTable]) -> CommandResult:

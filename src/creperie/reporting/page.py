@@ -41,8 +41,7 @@ from creperie.reporting.html_tables import (
     task_table,
 )
 from creperie.reporting.page_figures import page_figures, rank_figure
-from creperie.reporting.robust_part import ranked_and_blind, robust_part
-from creperie.reporting.sight_part import sight_part
+from creperie.reporting.sections import ranked_and_blind, robust_part, sight_part
 from creperie.reporting.thumbnails import BUDGET, Thumbnails, thumbnails
 from creperie.scoring import ComparisonRow, Run, compare, rank_runs
 from creperie.statistics import robustness

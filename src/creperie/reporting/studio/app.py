@@ -31,7 +31,7 @@ STATIC = {
     "page.js": ("page.js", "text/javascript"),
     "studio.js": ("studio/studio.js", "text/javascript"),
 }
-#: methods of `Studio` that show a page, and forms, whose methods begin with `post_`
+#: methods of `Studio` that show a page; those of forms begin with `post_`
 PAGES = [
     "benchmarks",
     "search",
@@ -46,7 +46,6 @@ PAGES = [
     "plot",
     "studies",
 ]
-FORMS = ["import", "item", "audit", "jobs", "make", "verdict", "save", "studies"]
 LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
 
 
@@ -115,7 +114,7 @@ def make_studio(
 def _add_pages(app: FastAPI, studio: Studio) -> None:
     """Add the routes of pages and forms. A form responds with a page or a redirect."""
     shown: dict[str, Callable[[StudioQuery], str]] = {name: getattr(studio, name) for name in PAGES}
-    sent: dict[str, Callable[[StudioQuery], str]] = {name: getattr(studio, f"post_{name}") for name in FORMS}
+    sent = {name.removeprefix("post_"): getattr(studio, name) for name in vars(Studio) if name.startswith("post_")}
 
     @app.get("/{page}")
     def show(page: str, request: Request) -> HTMLResponse:

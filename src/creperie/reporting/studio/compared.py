@@ -46,12 +46,17 @@ def compared(shelf: Shelf, index: Callable[[str], ItemIndex], runs: Sequence[Run
         else "",
         "sure": sum(row.comparison.p_holm < 0.05 for row in parts),
         "left": max(r["n"] + r["void"] for r in results) - whole.n,
-        **_disagreements(shelf, index, runs, query, name),
+        **_disagreements(shelf, index, runs, labels, query, name),
     }
 
 
 def _disagreements(
-    shelf: Shelf, index: Callable[[str], ItemIndex], runs: Sequence[Run], query: StudioQuery, name: str
+    shelf: Shelf,
+    index: Callable[[str], ItemIndex],
+    runs: Sequence[Run],
+    labels: Sequence[str],
+    query: StudioQuery,
+    name: str,
 ) -> Json:
     """Return the items that only one of two runs gets right, or neither. Return none if the folder lacks their
     benchmark.
@@ -68,13 +73,6 @@ def _disagreements(
         "b": (wrong_a & right_b, ItemFilter(where, right=b, wrong=a, task=name)),
         "neither": (wrong_a & wrong_b, ItemFilter(where, wrong=a, task=name)),
     }
-    labels = [shelf.board().label_of[run.name] for run in runs]
-    leads = [own.margins(run, name) for run in runs]
-
-    def margins_on(row: int) -> str:
-        """Return the models' margins on an item as text. The text is empty if the task has no margins."""
-        return ", ".join(f"{k} {signed(v[row])}" for k, v in zip(labels, leads) if v is not None and v[row] == v[row])
-
     show = query.get("show", "") if query.get("show") in kinds else "a"
     chosen, item_filter = kinds[show]
     rows = np.flatnonzero(chosen)
@@ -83,12 +81,14 @@ def _disagreements(
         (kind, int(own_rows.sum()), f"/compare?{urlencode({**here, 'show': kind})}", kind == show)
         for kind, (own_rows, _) in kinds.items()
     ]
+    leads = [(label, own.margins(run, name)) for label, run in zip(labels, runs)]
+    cards = Browser(shelf, own, item_filter).cards(rows[:SHOWN])
+    for row, card in zip(rows.tolist(), cards, strict=False):
+        shown = (f"{label} {signed(v[row])}" for label, v in leads if v is not None and v[row] == v[row])
+        card["right"] = ", ".join(shown)  # empty if the task has no margins
     return {
         "kinds": chips,
-        "cards": [
-            {**card, "right": margins_on(row)}
-            for row, card in zip(rows.tolist(), Browser(shelf, own, item_filter).cards(rows[:SHOWN]), strict=False)
-        ],
+        "cards": cards,
         "all": item_filter.address() if show != "neither" else "",
         "count": len(rows),
     }

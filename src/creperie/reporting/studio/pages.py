@@ -18,7 +18,7 @@ from creperie.metrics import task
 from creperie.reporting.gather import tasks_by_coverage
 from creperie.reporting.leaderboard import BoardLinks, LeaderboardEntry, board_html, entries_report
 from creperie.reporting.page import Contents
-from creperie.reporting.robust_part import ranked_and_blind, robust_part
+from creperie.reporting.sections import ranked_and_blind, robust_part
 from creperie.reporting.studio.browse import Browser, searched
 from creperie.reporting.studio.compared import compared
 from creperie.reporting.studio.importing import COLUMNS, import_table, oddities, preview

@@ -55,18 +55,7 @@ class StudyList:
         studies = [{**one, "place": here.get(one["hash"], one["place"])} for one in self.listed()]
         if Path(place).is_relative_to(Path.cwd()):
             place = str(Path(place).relative_to(Path.cwd()))
-        new = [
-            "creperie",
-            "annotate",
-            "new",
-            "my-study",
-            "--bench",
-            *list(benches)[:1],
-            "--task",
-            CHECKS[0],
-            "--db",
-            place,
-        ]
+        new = ["--bench", *list(benches)[:1], "--task", CHECKS[0], "--db", place]
         return {
             "studies": studies,
             "base": self._listed[2],
@@ -74,7 +63,7 @@ class StudyList:
             "tasks": [(task, task_named(task).words["about"]) for task in CHECKS],
             "serve": f"creperie annotate serve --db {shlex.quote(place)}",
             "local": urlsplit(self._listed[2]).hostname in LOOPBACK,
-            "command": shlex.join(new) if benches else "",
+            "command": f"creperie annotate new my-study {shlex.join(new)}" if benches else "",
         }
 
     def started(self, shelf: Shelf, form: StudioQuery) -> Json:

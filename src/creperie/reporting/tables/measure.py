@@ -46,9 +46,9 @@ def measured_cell(
     own = run.benchmark in published
     if not own and not column.subsets:  # a stand-in benchmark: use the subset with the column's name
         column = replace(column, subsets=(column.name,))
-    if not own and not (any_benchmark and _subsets(run, column)):
-        return f"it is a run on {run.benchmark!r}, the column needs {column.benchmark!r}"
     subsets = _subsets(run, column)
+    if not own and not (any_benchmark and subsets):
+        return f"it is a run on {run.benchmark!r}, the column needs {column.benchmark!r}"
     if not subsets:
         return f"it has no items of {', '.join(column.subsets)}"
     missing = [s for s in column.subsets if not any(fnmatchcase(stands_for(w), s) for w in subsets)]

@@ -22,16 +22,10 @@ from creperie.metrics import Ties
 from creperie.models import ModelURI, parse_uri, prompt_name
 
 _HERE = ("creperie.reporting", "published")
-#: name of a paper on the command line → stem of its files
-PAPERS = {
-    "sugarcrepe": "sugarcrepe",
-    "sugarcrepe++": "sugarcrepe-pp",
-    "visla": "visla",
-    "sade": "sade",
-    "hit-or-be-hit": "hit-or-be-hit",
-}
-#: collections of others' results, in the same form: results to stand among, not to reproduce
-COLLECTIONS = {"mieb": "mieb"}
+#: names of the papers on the command line; in names of files, "-pp" stands for "++"
+PAPERS = ("sugarcrepe", "sugarcrepe++", "visla", "sade", "hit-or-be-hit")
+#: the papers, and collections of others' results in the same form: results to stand among, not to reproduce
+KNOWN = (*PAPERS, "mieb")
 #: `items`: all items of the subsets pooled; `subsets`: mean over the subsets; `sd`: their standard deviation
 Over = Literal["items", "subsets", "sd"]
 
@@ -163,16 +157,12 @@ def published_table(key: str) -> PublishedTable:
     ('All-MiniLM-L6-v2', '14.29', 'st:sentence-transformers/all-MiniLM-L6-v2')
     """
     paper, slash, number = key.strip().lower().partition("/")
-    names = {
-        **{name: name for name in (*PAPERS, *COLLECTIONS)},
-        "sugarcrepe-pp": "sugarcrepe++",
-        "scpp": "sugarcrepe++",
-    }
-    if paper not in names:
-        raise unknown("paper", paper, {**PAPERS, **COLLECTIONS}, where=key)
-    numbers = {t.number.lower(): t for t in paper_tables(names[paper])}
+    name = "sugarcrepe++" if paper in ("sugarcrepe-pp", "scpp") else paper
+    if name not in KNOWN:
+        raise unknown("paper", paper, KNOWN, where=key)
+    numbers = {t.number.lower(): t for t in paper_tables(name)}
     if not slash or number not in numbers:
-        raise unknown("table", key, [t.key for t in paper_tables(names[paper])])
+        raise unknown("table", key, [t.key for t in numbers.values()])
     return numbers[number]
 
 
@@ -183,13 +173,13 @@ def published_tables() -> list[PublishedTable]:
 
 def known_tables() -> list[PublishedTable]:
     """Return the tables of the papers, and those of other collections of results."""
-    return [table for name in (*PAPERS, *COLLECTIONS) for table in paper_tables(name)]
+    return [table for name in KNOWN for table in paper_tables(name)]
 
 
 @cache
 def paper_tables(paper: str) -> tuple[PublishedTable, ...]:
     """Return the tables of one paper, in the paper's order."""
-    stem = {**PAPERS, **COLLECTIONS}[paper]
+    stem = paper.replace("++", "-pp")
     document = packaged_toml(*_HERE, f"{stem}.toml")
     return tuple(_table(paper, stem, document, entry) for entry in document["table"])
 
@@ -210,11 +200,8 @@ def _table(paper: str, stem: str, document: Json, entry: Json) -> PublishedTable
         columns=columns,
         rows=rows,
         notes=(*entry.get("notes", ()), *shared, *(_misfits(columns, rows) if paper in PAPERS else ())),
-        scores=tuple(entry.get("scores", ())),
-        prompts=tuple(entry.get("prompts", ())),
         groups=entry.get("groups", {}),
-        about=tuple(entry.get("about", ())),
-        given=tuple(entry.get("given", ())),
+        **{name: tuple(entry.get(name, ())) for name in ("scores", "prompts", "about", "given")},
     )
 
 
