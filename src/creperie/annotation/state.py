@@ -123,22 +123,15 @@ def _check_changed(session: Session, row: SchemaTable) -> None:
             raise StateError(f"a question that is {old} cannot become {row.state}", hint="load the page again")
         _permit(session, row.study_id, move)
     if isinstance(row, StudyRow):
-        _check_study(session, row, before)
-
-
-def _check_study(session: Session, row: StudyRow, before: Json) -> None:
-    old = str(before.get("state", row.state))
-    if old != row.state and row.state not in STUDY_MOVES[old]:
-        raise StateError(
-            f"a study cannot change from {old} to {row.state}",
-            where=row.name,
-            hint=f"it can become {' or '.join(sorted(STUDY_MOVES[old]))}",
-        )
-    if "settings" in before or "instructions" in before:
-        _permit(session, row.id, "settings")
-        if "revision" not in before:
-            what = "the settings were changed without counting up their revision"
-            raise StateError(what, where=row.name, hint="change them with `annotate settings`")
+        old = str(before.get("state", row.state))
+        if old != row.state and row.state not in STUDY_MOVES[old]:
+            hint = f"it can become {' or '.join(sorted(STUDY_MOVES[old]))}"
+            raise StateError(f"a study cannot change from {old} to {row.state}", where=row.name, hint=hint)
+        if "settings" in before or "instructions" in before:
+            _permit(session, row.id, "settings")
+            if "revision" not in before:
+                what = "the settings were changed without counting up their revision"
+                raise StateError(what, where=row.name, hint="change them with `annotate settings`")
 
 
 def _permit(session: Session, study: int, action: str) -> None:

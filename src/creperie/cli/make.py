@@ -118,7 +118,7 @@ def make(
 
 def _advice(document: Json, maker: Maker) -> str:
     """Return why no items were generated, and what the user can do about it."""
-    reasons = Counter(document["skipped"]) + Counter(document["reasons"])
+    reasons: Counter[str] = Counter(document["skipped"]) + Counter(document["reasons"])
     for why in document["missing"].values():
         reasons.update(why)
     top = "; ".join(f"{reason} ({n:,})" for reason, n in reasons.most_common(3))

@@ -9,6 +9,8 @@ from typing import Any
 
 #: A JSON object: a document, or a row of one.
 Json = dict[str, Any]
+#: The same, only to be read.
+Document = Mapping[str, Any]
 
 
 def json_value(value: Any) -> Any:

@@ -10,12 +10,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
-from typing import Any
 
-from creperie.core import Json, __version__, percent, render
+from creperie.core import Document, Json, __version__, percent, render
 from creperie.metrics import holm, normal_quantile
 
-Document = Mapping[str, Any]
 Key = tuple[str, str, str]
 
 #: the level at which a row counts as worse than the baseline, after Holm's correction over all rows

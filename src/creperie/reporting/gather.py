@@ -13,14 +13,13 @@ import os
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from creperie.bench import NO_IMAGES, Benchmark, as_benchmark, load, open_store
-from creperie.core import CreperieError, UsageError, called, counted, percent, read_json
+from creperie.core import CreperieError, Document, UsageError, called, counted, percent, read_json
 from creperie.metrics import task
 from creperie.reporting.thumbnails import PictureRoots
 from creperie.scoring import RUN_FILE, Run, RunHeader, load_run, people_note, unblinded, unchecked_notes
@@ -76,7 +75,7 @@ class RunGroup:
         return replace(self, runs=kept, labels=short_labels(kept), twins=tuple(r for r in self.runs if r.blinded))
 
 
-def value_and_interval(result: Mapping[str, Any]) -> tuple[float, float, float]:
+def value_and_interval(result: Document) -> tuple[float, float, float]:
     """Return the accuracy of a stored result, followed by the ends of its interval. Missing values are NaN."""
     value, low, high = (math.nan if result[k] is None else float(result[k]) for k in ("accuracy", "low", "high"))
     return value, low, high
@@ -199,7 +198,7 @@ def short_labels(runs: Sequence[Run]) -> tuple[str, ...]:
     return tuple(with_people(name, r.document) for name, r in zip(distinct(names), runs, strict=True))
 
 
-def with_people(name: str, document: Mapping[str, Any]) -> str:
+def with_people(name: str, document: Document) -> str:
     """Return the name of a run's model. If the answers are people's, a note is added."""
     note = people_note(document)
     return f"{name} ({note})" if note else name
@@ -235,7 +234,7 @@ def model_tail(uri: str) -> str:
     return (short.rpartition(":")[2] or short) + mark + options
 
 
-def beats_chance(result: Mapping[str, Any]) -> bool:
+def beats_chance(result: Document) -> bool:
     """Return True if the interval of a run's result lies above chance. Also return True if chance or the interval is
     not known.
     """

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from creperie.core import fragment, points
+from creperie.core import Document, fragment, points
 from creperie.core import percent as as_percent
 from creperie.metrics import task
 from creperie.reporting.gather import RunGroup, covered, value_and_interval
@@ -73,7 +73,7 @@ def percent(value: float | None, kind: str = "") -> HtmlCell:
 # -- results ---------------------------------------------------------------------------------------------------------
 
 
-def result_cell(result: Mapping[str, Any] | None, human: float = math.nan, *, counts: bool = False) -> HtmlCell:
+def result_cell(result: Document | None, human: float = math.nan, *, counts: bool = False) -> HtmlCell:
     """Return a cell with an accuracy and its interval. The interval is drawn on a line from 0 to 100, with marks for
     chance and the accuracy of people.
 

@@ -8,16 +8,15 @@ printed.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from creperie.core import Json, UsageError, __version__, listing, packaged_toml, unknown, write_json
+from creperie.core import Document, Json, UsageError, __version__, listing, packaged_toml, unknown, write_json
 from creperie.metrics import Correlation, Ties, spearman, wilson
 from creperie.reporting.tables.published import Column, PublishedTable, benchmark_names, known_tables
 from creperie.scoring import Run, RunHeader
@@ -189,7 +188,7 @@ def _place(run: RunHeader, column: KnownColumn) -> KnownPlace | str:
     return KnownPlace(column, run.model, value, low, high, whole and over == "items", note)
 
 
-def _figures(row: Mapping[str, Any], rule: Ties | None) -> tuple[float, float, float] | None:
+def _figures(row: Document, rule: Ties | None) -> tuple[float, float, float] | None:
     """Return a run's accuracy and the two ends of its interval, with ties counted by `rule`. Return None if this is
     impossible.
     """

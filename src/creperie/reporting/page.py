@@ -29,7 +29,7 @@ from creperie.auditing import (
     read_audit,
 )
 from creperie.bench import Benchmark, recorded_audit
-from creperie.core import DataError, Json, Progress, UsageError, counted, render, silent, write_text
+from creperie.core import DataError, Document, Json, Progress, UsageError, counted, render, silent, write_text
 from creperie.metrics import task
 from creperie.reporting.browser import browser_data
 from creperie.reporting.gather import RunGroup, best_result, gather_runs, runs_in
@@ -60,7 +60,7 @@ class Contents:
     """What a page contains besides the runs. `audits` maps the content hash of a benchmark to its audit."""
 
     title: str = ""
-    audits: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    audits: Mapping[str, Document] = field(default_factory=dict)
     comparisons: bool = True
     figures: bool = True
     thumbnail_bytes: int = BUDGET
@@ -151,7 +151,7 @@ def _of_benchmark(
     return sections
 
 
-def _summary(groups: Sequence[RunGroup], audits: Mapping[str, Mapping[str, Any]]) -> str:
+def _summary(groups: Sequence[RunGroup], audits: Mapping[str, Document]) -> str:
     rules = sorted({run.document["ties"] for g in groups for run in g.runs})
     listed = summary_table(groups) + part("legend", groups[0].runs[0].settings.level, rules)
     if len(groups) > 1:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from creperie.core import DataError, UsageError, read_json
+from creperie.core import DataError, Document, UsageError, read_json
 from creperie.metrics import Outrank, accuracy, aligned, margins, pearson, rank_table, task
 from creperie.reporting.figures.accuracy import Levels, Series, accuracy_by_subset
 from creperie.reporting.figures.bars import drops, grouped_bars
@@ -206,12 +206,12 @@ def draw_noise(sources: Sequence[str], options: FigureOptions) -> Figure:
     return drops(rows, chance=level, title=f"{probe['benchmark']}: noise in place of the images")
 
 
-def _numbers(rows: Sequence[Mapping[str, Any]]) -> str:
+def _numbers(rows: Sequence[Document]) -> str:
     sizes = sorted({int(row["n"]) for row in rows})
     return f"n = {sizes[0]}" + (f" to {sizes[-1]}" if len(sizes) > 1 else "")
 
 
-def _probe(sources: Sequence[str], probe: str, part: str) -> Mapping[str, Any]:
+def _probe(sources: Sequence[str], probe: str, part: str) -> Document:
     if len(sources) != 1:
         raise UsageError(
             f"expected one file, got {len(sources)}", hint="give one file that `creperie sensitivity --json` wrote"

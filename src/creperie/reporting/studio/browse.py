@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 from urllib.parse import quote, urlencode
 
 import numpy as np
 import pyarrow.compute as pc
 
 from creperie.bench import Benchmark, Item
-from creperie.core import Json
+from creperie.core import Document, Json
 from creperie.metrics import VOID
 from creperie.reporting.studio.items import ItemFilter, ItemIndex, card_of, signed, tasks_by_item
 from creperie.reporting.studio.shelf import Shelf
@@ -147,7 +146,7 @@ def _history(bench: Benchmark, item: Item) -> list[str]:
     """Return the steps by which the benchmark was made. Steps that changed this item say how."""
     steps = []
     for step in bench.provenance:
-        args: Mapping[str, Any] = step.args
+        args: Document = step.args
         mine = (args.get("subset"), args.get("id")) == (item.subset, item.id)
         before = ", ".join(map(str, args.get("before", ()))) if mine else ""
         comment = f" ({args['comment']})" if mine and args.get("comment") else ""

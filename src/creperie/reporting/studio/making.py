@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from creperie.auditing import audit, audit_answer, audit_document
 from creperie.bench import (
@@ -17,7 +16,7 @@ from creperie.bench import (
     from_items,
     save,
 )
-from creperie.core import CreperieError, Json, UsageError, counted, percent
+from creperie.core import CreperieError, Document, Json, UsageError, counted, percent
 from creperie.making import NOT_CHOSEN, JobOptions, MakerOptions, make
 from creperie.reporting.studio.items import QUICK
 
@@ -157,7 +156,7 @@ def _judged(items: Sequence[Item]) -> Json | None:
     return audit_document(audit(from_items("accepted", unique), QUICK))
 
 
-def _leaks(document: Mapping[str, Any] | None) -> dict[str, str]:
+def _leaks(document: Document | None) -> dict[str, str]:
     """Return a cue for each kind that leaks in the audit `document`. It is the strongest cue that distinguishes the
     kind's false captions from true ones.
     """
@@ -168,7 +167,7 @@ def _leaks(document: Mapping[str, Any] | None) -> dict[str, str]:
     }
 
 
-def _says(leak: Mapping[str, Any]) -> str:
+def _says(leak: Document) -> str:
     return f"{leak['choice']} is right in {percent(leak['accuracy'])} % of {counted(leak['n'], 'pair')}"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -13,7 +12,7 @@ from creperie.auditing import (
     strongest_cell,
 )
 from creperie.bench import Benchmark
-from creperie.core import Json
+from creperie.core import Document, Json
 from creperie.reporting.gather import best_result
 from creperie.reporting.html_tables import count_cell, result_cell
 from creperie.reporting.leaderboard import Board
@@ -66,7 +65,7 @@ def last_runs(board: Board) -> list[Json]:
     return rows
 
 
-def audit_rows(name: str, document: Mapping[str, Any]) -> list[list[Any]]:
+def audit_rows(name: str, document: Document) -> list[list[Any]]:
     """Return the rows of an audit's heat map (subsets × attackers). The cells of a quick attacker link to the items
     that it gets right.
     """
@@ -82,11 +81,11 @@ def audit_rows(name: str, document: Mapping[str, Any]) -> list[list[Any]]:
     return rows
 
 
-def _subset(cell: Mapping[str, Any]) -> str:
+def _subset(cell: Document) -> str:
     return "" if cell["subset"] in ("all", "macro") else str(cell["subset"])
 
 
-def choices(name: str, document: Mapping[str, Any]) -> dict[str, list[tuple[str, float, str]]]:
+def choices(name: str, document: Document) -> dict[str, list[tuple[str, float, str]]]:
     """Return the leaks of an audit by the attacker's choice, such as "the shorter caption". Each choice has a list of
     (subset, accuracy, address of the items).
     """
@@ -98,7 +97,7 @@ def choices(name: str, document: Mapping[str, Any]) -> dict[str, list[tuple[str,
     return found
 
 
-def cues(name: str, document: Mapping[str, Any]) -> list[Json]:
+def cues(name: str, document: Document) -> list[Json]:
     """Return words that only true captions or only false captions have. There are at most three per subset, each with
     an example.
     """

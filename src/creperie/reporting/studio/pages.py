@@ -63,7 +63,7 @@ class Studio:
             "Benchmarks",
             cards=cards,
             columns=COLUMNS,
-            damaged=[(name, self.shelf.within(self.shelf.place(name)), why) for name, why in damaged.items()],
+            damaged=damaged,
             total=len(board.entries),
             runs=last_runs(board),
             jobs=self.queue.running,
@@ -124,7 +124,8 @@ class Studio:
         if start:
             return render("reporting", "studio/cards.html", cards=cards, more=more, after=after, at=item_filter.at)
         filtered = replace(item_filter, subset="", at="") != ItemFilter(item_filter.name)
-        condition = f" --subset {shlex.quote(item_filter.subset)}" if item_filter.subset else ""
+        subset = item_filter.subset
+        condition = f" --subset {shlex.quote(subset)}" if subset else ""
         return self._page(
             "items",
             item_filter.name,
@@ -144,8 +145,7 @@ class Studio:
             panel=panel,
             at=item_filter.at,
             command="" if filtered else f"creperie data show {shlex.quote(item_filter.name)}{condition}",
-            python=f"creperie.load({item_filter.name!r})"
-            + (f".only([{item_filter.subset!r}])" if item_filter.subset else ""),
+            python=f"creperie.load({item_filter.name!r})" + (f".only([{subset!r}])" if subset else ""),
         )
 
     def _hidden(self, browser: Browser) -> str:
@@ -183,10 +183,9 @@ class Studio:
         """Save a new version of the benchmark, and return its address."""
         name = form["name"]
         item = self.shelf.bench(name).item(form["subset"], form["id"])
-        made = self.shelf.within(new_version(self.shelf, name, item, form))
-        if form["action"] == "exclude":
-            return f"/items?{urlencode({'name': made, 'subset': item.subset})}"
-        return f"/items?{urlencode({'name': made, 'subset': item.subset, 'at': f'{item.subset}/{item.id}'})}"
+        made = {"name": self.shelf.within(new_version(self.shelf, name, item, form)), "subset": item.subset}
+        at = {} if form["action"] == "exclude" else {"at": f"{item.subset}/{item.id}"}
+        return f"/items?{urlencode(made | at)}"
 
     # -- audits and jobs ---------------------------------------------------------------------------------------------
 
@@ -369,17 +368,17 @@ class Studio:
         chosen = [query["a"], query["b"]] if query.get("a") else first
         if not chosen:
             return self._page("compare", "Compare", choices=[])
+        shown: Any = {"choices": self._choices(), "chosen": chosen}
         runs = [self.shelf.run(name) for name in chosen]
         if not shared_tasks(*runs):
             tasks = ", ".join(f"{self.shelf.board().label_of[run.name]} has {' and '.join(run.tasks)}" for run in runs)
             same = runs[0].hash == runs[1].hash
             message = f"These two have no {'task' if same else 'benchmark'} in common" + f": {tasks}" * same
-            return self._page("compare", "Compare", choices=self._choices(), chosen=chosen, message=message)
+            return self._page("compare", "Compare", **shown, message=message)
         values = compared(self.shelf, self._index, runs, query)
         paths = [self.shelf.within(run.path) for run in runs]
         lines = {"command": shlex.join(["creperie", "compare", *paths]), "python": f"creperie.compare({paths!r})"}
-        title = " against ".join(values["labels"])
-        return self._page("compare", title, choices=self._choices(), chosen=chosen, **values, **lines)
+        return self._page("compare", " against ".join(values["labels"]), **shown, **values, **lines)
 
     def plot(self, query: StudioQuery) -> str:
         """Show a scatter plot. A plot of two models has one dot per subset. A plot of two benchmarks or tasks has one
@@ -420,8 +419,8 @@ class Studio:
         key = (run, bench, board.version)
         if key not in self._reports:
             benches = self.shelf.readable()[0]
-            place = next((name for name, one in benches.items() if one.hash == entries[0].hash), "")
             first = entries[0]
+            place = next((name for name, one in benches.items() if one.hash == first.hash), "")
             title = f"{board.label_of[first.name]} on {called(place, first.benchmark)}" if len(entries) == 1 else ""
             contents = Contents(title, back="/runs", comparisons=len(entries) < 5)
             self._reports = {key: entries_report(board, entries, benches.values(), contents, self.shelf.roots, place)}

@@ -14,11 +14,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import partial
-from typing import Any
 
 from creperie.auditing import kind_of
 from creperie.bench import PAIRED, Benchmark, image_keys, match_chance
-from creperie.core import Json, counted, packaged_toml
+from creperie.core import Document, Json, counted, packaged_toml
 from creperie.lang import character_similarity
 from creperie.metrics import wilson
 from creperie.reporting.tables.measure import MeasuredCell
@@ -32,7 +31,6 @@ from creperie.reporting.tables.published import (
 )
 from creperie.training import seed_share_interval
 
-Document = Mapping[str, Any]
 _NAMES: Json = packaged_toml("creperie.reporting.tables", "facts.toml")
 #: attacker → SugarCrepe's score that it gives; a language model stands in for the plausibility model
 SCORES = _NAMES["scores"]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from creperie.core import Json, UsageError, counted, listing, unknown
+from creperie.core import Document, Json, UsageError, counted, listing, unknown
 from creperie.metrics import task
 from creperie.models import parse_uri, prompt_name, prompts_of
 from creperie.reporting.gather import HUMAN
@@ -171,7 +171,7 @@ def fill_table(
     runs: Sequence[Run | str | Path] = (),
     *,
     rows: Sequence[FactRow] = (),
-    sets: Sequence[Mapping[str, Any]] = (),
+    sets: Sequence[Document] = (),
     same: Mapping[str, str] | None = None,
     any_benchmark: bool = False,
     partial: bool = False,
@@ -205,7 +205,7 @@ def fill_table(
         raise refused[0]
     ours = tuple(_with_changes(table, row, own, made) for row, own in made)
     ours += tuple(_fact_row(table, row) for row in rows)
-    about: dict[str, list[Mapping[str, Any]]] = {}  # a part of a set may bear its name
+    about: dict[str, list[Document]] = {}  # a part of a set may bear its name
     for head in (*sets, *(run.document["benchmark"] for run in loaded)):
         about.setdefault(head["name"], []).append(head)
     left_out = [f"{e.run.name}: {e.what}" for e in refused]
@@ -305,7 +305,7 @@ def _with_items(table: PublishedTable, who: str, benchmarks: Sequence[str]) -> s
     return who + (f" on {', '.join(others)}" if others else "")
 
 
-def by_scripts(about: Mapping[str, Any]) -> str:
+def by_scripts(about: Document) -> str:
     """Return a phrase on how many items were checked by scripts in place of people. It is empty if none were. `about`
     is a run's description of its benchmark, whose history names the studies.
     """
@@ -315,7 +315,7 @@ def by_scripts(about: Mapping[str, Any]) -> str:
     return f"{counts_text} of {about['items']:,} items" if counts else ""
 
 
-def _chosen_by(about: Mapping[str, Any]) -> str:
+def _chosen_by(about: Document) -> str:
     """Return the names of the attackers whose scores a refinement used to choose the items, joined by "and". `about` is
     a run's description of its benchmark.
     """
@@ -323,7 +323,7 @@ def _chosen_by(about: Mapping[str, Any]) -> str:
     return " and ".join(dict.fromkeys(name for args in refinements for name in args.get("attackers", ())))
 
 
-def _mappings(history: Any) -> Iterator[Mapping[str, Any]]:
+def _mappings(history: Any) -> Iterator[Document]:
     """Yield every mapping in a benchmark's history, at any depth."""
     if isinstance(history, Mapping):
         yield history
@@ -332,7 +332,7 @@ def _mappings(history: Any) -> Iterator[Mapping[str, Any]]:
         yield from _mappings(part)
 
 
-def _all_refined(history: Sequence[Mapping[str, Any]]) -> bool:
+def _all_refined(history: Sequence[Document]) -> bool:
     """Return whether a refinement chose all items of a benchmark with this history. For a joined benchmark, the items
     of every part must have been chosen in this way.
     """
@@ -342,7 +342,7 @@ def _all_refined(history: Sequence[Mapping[str, Any]]) -> bool:
     )
 
 
-def _refined_parts(history: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _refined_parts(history: Sequence[Document]) -> Iterator[str]:
     """Yield the names of those parts of a joined benchmark whose items were all chosen by a refinement. `history` is
     the benchmark's history.
     """
@@ -423,9 +423,7 @@ def misplaced(table: PublishedTable, run: Run) -> str:
     return ""
 
 
-def _said_of_sets(
-    table: PublishedTable, ours: Sequence[OurRow], about: Mapping[str, Sequence[Mapping[str, Any]]]
-) -> list[str]:
+def _said_of_sets(table: PublishedTable, ours: Sequence[OurRow], about: Mapping[str, Sequence[Document]]) -> list[str]:
     """Return notes on the benchmarks of our rows. A note says that a benchmark stands in for a published one, was seen
     with other images than its own, contains items chosen by attackers' scores, or was checked by scripts. `about` maps
     the name of a benchmark to its descriptions in our runs.
