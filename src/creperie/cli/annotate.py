@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -259,7 +258,7 @@ def apply(
         write_applied,
     )
     from creperie.bench import load
-    from creperie.cli.annotate_text import show_applied, show_not_applied
+    from creperie.cli.annotate_text import show_applied, show_breakers
 
     db = open_place(place) if record is None else None
     try:
@@ -270,8 +269,14 @@ def apply(
         else:
             raise UsageError("an exported record does not name the benchmark's folder", hint="pass --bench BENCH")
     except BrokenRulesError as e:
-        refused = {**e.document, "applied": False}
-        return CommandResult(refused, functools.partial(show_not_applied, refused, e.next_step), code=3)
+        refused, next_step = {**e.document, "applied": False}, e.next_step
+
+        def show() -> None:
+            say("[bold]not applied[/]: the answers of people who break the study's rules would count")
+            show_breakers(refused["rule_breakers"], refused["missing_without_them"])
+            say(f"next: {next_step}, then let others answer; or apply all the same with --as-is")
+
+        return CommandResult(refused, show, code=3)
     document = {**write_applied(db, done, plan), "applied": True}
     return CommandResult(document, lambda: show_applied(document))
 

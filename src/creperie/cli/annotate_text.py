@@ -54,12 +54,6 @@ def show_breakers(breakers: Sequence[Json], missing: int) -> None:
     say(f"without them {counted(missing, 'answer')} would be missing")
 
 
-def show_not_applied(document: Json, next_step: str) -> None:
-    say("[bold]not applied[/]: the answers of people who break the study's rules would count")
-    show_breakers(document["rule_breakers"], document["missing_without_them"])
-    say(f"next: {next_step}, then let others answer; or apply all the same with --as-is")
-
-
 def show_applied(document: Json) -> None:
     if breakers := document.get("rule_breakers"):
         names = ", ".join(breakers)

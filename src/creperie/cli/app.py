@@ -139,7 +139,12 @@ def main(args: list[str] | None = None) -> None:
     except SystemExit as e:  # click and rich exit with 1 on a broken pipe
         code = CLOSED if e.code == 1 else e.code
     except Exception as e:
-        code = _fail(_line(e))
+        if os.environ.get("CREPERIE_TRACEBACK"):
+            import traceback
+
+            traceback.print_exc()
+        echo(f"creperie: {' '.join(_line(e).split())}", error=True)
+        code = 2
     sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -184,15 +189,6 @@ def _inside_or_around(name: object, folder: Path) -> bool:
         return False
     path = Path(name).absolute()
     return folder.absolute() in (path, *path.parents) or path in folder.absolute().parents
-
-
-def _fail(line: str) -> int:
-    if os.environ.get("CREPERIE_TRACEBACK"):
-        import traceback
-
-        traceback.print_exc()
-    echo(f"creperie: {' '.join(line.split())}", error=True)
-    return 2
 
 
 def _terminate(signum: int, frame: object) -> None:

@@ -117,10 +117,19 @@ def _show(document: Json, samples: Sequence[Item], *, short: bool) -> None:
         _show_counts(document)
         _show_subsets(document)
         _show_tags(document)
-        _show_history(document)
+        if info["source"] or document["provenance"]:
+            say()
+        if info["source"]:
+            say("[dim]source:[/dim] {}", info["source"])
+        for step in document["provenance"]:
+            say("[dim]step:[/dim]   {}", step_text(ProvenanceStep(step["op"], step["args"], tuple(step["inputs"]))))
     for item in samples:
         say()
-        _show_item(item)
+        tags = "  ".join(f"{k}={cut(_value(v), 40)}" for k, v in item.tags.items())
+        say("[bold]{}/{}[/bold]  {}  [dim]{}[/dim]", item.subset, item.id, "  ".join(item.images), tags)
+        for caption, *truths in zip(item.captions, *item.match, strict=True):
+            marks = "".join("[green]✓[/green]" if true else "[red]✗[/red]" for true in truths)
+            say(f"  {marks} {{}}", caption)
 
 
 def _show_counts(document: Json) -> None:
@@ -160,24 +169,6 @@ def _show_tags(document: Json) -> None:
         rows.append([name, tag["kind"], tag["items"], tag["distinct"], values + more])
     say()
     print_table(["tag", "kind", "items", "values", "most frequent"], rows)
-
-
-def _show_history(document: Json) -> None:
-    source = document["info"]["source"]
-    if source or document["provenance"]:
-        say()
-    if source:
-        say("[dim]source:[/dim] {}", source)
-    for step in document["provenance"]:
-        say("[dim]step:[/dim]   {}", step_text(ProvenanceStep(step["op"], step["args"], tuple(step["inputs"]))))
-
-
-def _show_item(item: Item) -> None:
-    tags = "  ".join(f"{k}={cut(_value(v), 40)}" for k, v in item.tags.items())
-    say("[bold]{}/{}[/bold]  {}  [dim]{}[/dim]", item.subset, item.id, "  ".join(item.images), tags)
-    for j, caption in enumerate(item.captions):
-        marks = "".join("[green]✓[/green]" if row[j] else "[red]✗[/red]" for row in item.match)
-        say(f"  {marks} {{}}", caption)
 
 
 def _value(value: object) -> str:

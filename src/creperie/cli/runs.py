@@ -178,7 +178,26 @@ def merge(out: str, parts: tuple[str, ...], force: bool) -> CommandResult:
     kinds = {_kind(Path(part)) for part in parts}
     if len(kinds) > 1:
         raise UsageError("these are shards of generation jobs and of runs", hint="merge one kind at a time")
-    return _merged_run(out, parts) if kinds == {"run"} else _merged_making(out, parts, force)
+    if kinds == {"run"}:
+        from creperie.scoring import merge_runs
+
+        run = merge_runs(parts, out)
+        document = {"run": str(run.path), "model": run.model, "merged": len(parts), "results": run.results}
+        heads, place = ["task", "subset", "n", "hits", "accuracy"], str(run.path)
+        rows = [[r["task"], r["subset"], r["n"], r["hits"], percent(r["accuracy"])] for r in run.results if r["n"]]
+    else:
+        from creperie.making import merge_making
+
+        document = {"out": out, "merged": len(parts), **merge_making(parts, out, force=force).report}
+        heads, place = ["", "n"], out
+        subsets = [[f"items: {subset}", n] for subset, n in document["subsets"].items()]
+        rows = [["captions", document["sources"]], *subsets]
+
+    def show() -> None:
+        print_table(heads, rows)
+        say("{} shards merged into {}", len(parts), place)
+
+    return CommandResult(document, show)
 
 
 def _kind(folder: Path) -> str:
@@ -191,31 +210,3 @@ def _kind(folder: Path) -> str:
         where=folder,
         hint="name folders that `make --shard` or `score --shard` wrote",
     )
-
-
-def _merged_making(out: str, parts: tuple[str, ...], force: bool) -> CommandResult:
-    from creperie.making import merge_making
-
-    made = merge_making(parts, out, force=force)
-    document = {"out": out, "merged": len(parts), **made.report}
-
-    def show() -> None:
-        rows = [(f"items: {subset}", n) for subset, n in document["subsets"].items()]
-        print_table(["", "n"], [("captions", document["sources"]), *rows])
-        say("{} shards merged into {}", len(parts), out)
-
-    return CommandResult(document, show)
-
-
-def _merged_run(out: str, parts: tuple[str, ...]) -> CommandResult:
-    from creperie.scoring import merge_runs
-
-    run = merge_runs(parts, out)
-    document = {"run": str(run.path), "model": run.model, "merged": len(parts), "results": run.results}
-
-    def show() -> None:
-        rows = [(r["task"], r["subset"], r["n"], r["hits"], percent(r["accuracy"])) for r in run.results if r["n"]]
-        print_table(["task", "subset", "n", "hits", "accuracy"], rows)
-        say("{} shards merged into {}", len(parts), str(run.path))
-
-    return CommandResult(document, show)

@@ -16,7 +16,7 @@ from creperie.core import Json, UsageError, as_flags
 from creperie.statistics import AnalysisOptions, RunsInput
 
 if TYPE_CHECKING:
-    from creperie.statistics import Analysed, Analysis, AnalysisExtras, FittedStudy, LongTable
+    from creperie.statistics import Analysed, Analysis, AnalysisExtras, LongTable
 
 TABLES = (".parquet", ".csv", ".tsv")
 
@@ -73,8 +73,12 @@ def stats(
 
     def show() -> None:
         show_notes(long.notes)
-        if study:
-            _show_study(study)
+        for one in study.fits if study else ():
+            _show_fit(one)
+            say()
+        for left in study.skipped if study else ():
+            title = ", ".join(part for part in (left.label, left.sample) if part)
+            say("[yellow]not fitted[/yellow]: {}: {}", title, left.reason)
         for path in (written, drawn):
             if path:
                 say(f"wrote {path}")
@@ -181,15 +185,6 @@ def _sizes(texts: Sequence[str]) -> dict[str, float]:
 
 
 # -- showing ---------------------------------------------------------------------------------------------------------
-
-
-def _show_study(study: FittedStudy) -> None:
-    for one in study.fits:
-        _show_fit(one)
-        say()
-    for left in study.skipped:
-        title = ", ".join(part for part in (left.label, left.sample) if part)
-        say("[yellow]not fitted[/yellow]: {}: {}", title, left.reason)
 
 
 def _show_fit(one: Analysed) -> None:

@@ -90,7 +90,7 @@ def table(
         return text_result(made.document(), render_run_table(made, output.form, output.width), output.out)
     if name == "list":
         _refuse("the list of tables", {**own, **others, "RUN": runs, "--out": output.out})
-        return _list_answer(known_tables())
+        return _list_answer()
     if name.startswith("known/"):
         _refuse("published results", {**own, **others})
         return _known_result(name.removeprefix("known/"), runs, output)
@@ -153,7 +153,8 @@ def _correlations(table: PublishedTable, output: TableOutput) -> CommandResult:
     return text_result(document, text, output.out)
 
 
-def _list_answer(tables: list[PublishedTable]) -> CommandResult:
+def _list_answer() -> CommandResult:
+    tables = known_tables()
     document = {
         "tables": [
             {

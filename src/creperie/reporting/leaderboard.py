@@ -373,16 +373,6 @@ def _order(entry: LeaderboardEntry, task_name: str) -> tuple[int, float, str]:
 STATIC = BoardLinks()
 
 
-def matrix_page(board: Board, folder: Path) -> str:
-    """Return an HTML page with one table of all models and benchmarks."""
-    if not board.entries:
-        raise UsageError("there are no runs in this folder", where=str(folder), hint="score a model first")
-    ranked = rank_runs([load_run(entry.path) for entry in board.entries], names=board.model_names)
-    shown = standings_table(ranked, {digest: STATIC.bench(slug) for digest, slug in board.slugs.items()})
-    title = f"Models and benchmarks of {folder.resolve().name}"
-    return page_of(title, back="index.html", shown=shown)
-
-
 def entries_report(
     board: Board,
     entries: Sequence[LeaderboardEntry],
@@ -411,8 +401,16 @@ def export_site(folder: Path, out: Path, *, benches: Sequence[str] = (), progres
     benchmark. Return the size of each file in bytes.
     """
     board = RunsFolder(folder).look()
-    title = f"Leaderboard of {folder.resolve().name}: {counted(len(board.entries), 'run')}"
-    pages = {"index.html": page_of(title, shown=board_html(board, STATIC)), "matrix.html": matrix_page(board, folder)}
+    if not board.entries:
+        raise UsageError("there are no runs in this folder", where=str(folder), hint="score a model first")
+    ranked = rank_runs([load_run(entry.path) for entry in board.entries], names=board.model_names)
+    matrix = standings_table(ranked, {digest: STATIC.bench(slug) for digest, slug in board.slugs.items()})
+    name = folder.resolve().name
+    title = f"Leaderboard of {name}: {counted(len(board.entries), 'run')}"
+    pages = {
+        "index.html": page_of(title, shown=board_html(board, STATIC)),
+        "matrix.html": page_of(f"Models and benchmarks of {name}", back="index.html", shown=matrix),
+    }
     given = [load(spec) for spec in benches]
     groups = board.by_content()
     with progress("reports", len(groups), "benchmarks") as advance:

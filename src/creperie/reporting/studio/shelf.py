@@ -36,15 +36,14 @@ class Shelf:
 
     def benches(self) -> dict[str, Path]:
         """Return the folders of all benchmarks by name. The name is the path within the studio's folder."""
-        return dict(sorted((path.relative_to(self.folder).as_posix(), path) for path in self._bench_folders()))
-
-    def _bench_folders(self) -> Iterator[Path]:
-        level = [self.folder]
+        benches, level = {}, [self.folder]
         for _ in range(DEPTH):
             below = [path for folder in level for path in folders_in(folder)]
             found = [path for path in below if (path / MANIFEST_FILE).is_file()]
-            yield from (path for path in found if path.resolve().is_relative_to(self.folder))
+            inside = (path for path in found if path.resolve().is_relative_to(self.folder))
+            benches |= {path.relative_to(self.folder).as_posix(): path for path in inside}
             level = [path for path in below if path not in found]  # a benchmark's own folders hold pictures
+        return dict(sorted(benches.items()))
 
     def place(self, name: str) -> Path:
         """Return the folder of a benchmark."""

@@ -17,7 +17,6 @@ from creperie.reporting.gather import HUMAN
 from creperie.reporting.tables.facts import STAND_IN_SETS, TIES, FactRow, annotators
 from creperie.reporting.tables.measure import MeasuredCell, average, change, measured_cell
 from creperie.reporting.tables.published import (
-    Column,
     PublishedRow,
     PublishedTable,
     asked_alike,
@@ -238,7 +237,14 @@ def _our_row(
         if any(cell.published for cell in fitting.values()):  # runs on the published items go before others
             fitting = {i: cell for i, cell in fitting.items() if cell.published}
         if fitting:
-            figures[column.name] = _one_cell(model, column, [(runs[i], cell) for i, cell in fitting.items()])
+            cells = [(runs[i], cell) for i, cell in fitting.items()]
+            people = model.startswith(HUMAN) and not model.endswith(COMBINED)  # averaged, as in the papers
+            if len(cells) > 1 and not people:
+                both = (
+                    f"two runs of {model} fill column {column.title!r}: {' and '.join(cell.run for _, cell in cells)}"
+                )
+                raise UsageError(both, hint="leave out one of them")
+            figures[column.name] = average(cells, column) if people else cells[0][1]
             used |= set(fitting)
     for i, run in enumerate(runs):
         if i not in used:
@@ -269,18 +275,6 @@ def _with_changes(
         if c.change_of in row.figures and c.change_of in base.figures
     }
     return replace(row, figures={**row.figures, **changes}) if changes else row
-
-
-def _one_cell(model: str, column: Column, own: Sequence[tuple[Run, MeasuredCell]]) -> MeasuredCell:
-    """Return a model's result in a column. Several runs of people are averaged, as in the papers. Raise a UsageError if
-    any other model has two runs.
-    """
-    if model.startswith(HUMAN) and not model.endswith(COMBINED):
-        return average(own, column)
-    if len(own) > 1:
-        places = " and ".join(cell.run for _, cell in own)
-        raise UsageError(f"two runs of {model} fill column {column.title!r}: {places}", hint="leave out one of them")
-    return own[0][1]
 
 
 def _who(

@@ -141,20 +141,16 @@ def render_table(filled: FilledTable, form: str = "text", wide: int = WIDE) -> s
     lines = _grid(filled)
     heads = [_head(column.title, column.unit) for column in filled.table.columns]
     if form == "csv":
-        return render_rows(["kind", "group", "model", *heads], _plain_rows(lines), form)
+        plain, group = [], ""
+        for line in lines:
+            if line.kind == "group":
+                group = line.label
+            else:
+                plain.append([line.kind, group, line.label, *line.cells])
+        return render_rows(["kind", "group", "model", *heads], plain, form)
     rows = [[TableCell(MARKS[line.kind].format(line.label)), *map(TableCell, line.cells)] for line in lines]
     return render_rows(["", *heads], rows, form, title=_title(filled.table), notes=_notes(filled), wide=wide)
 
 
 def _head(name: str, unit: str) -> str:
     return f"{name} ({unit})" if unit and unit != "%" else f"{name} %" if unit else name
-
-
-def _plain_rows(lines: Sequence[TableLine]) -> list[list[str]]:
-    rows, group = [], ""
-    for line in lines:
-        if line.kind == "group":
-            group = line.label
-        else:
-            rows.append([line.kind, group, line.label, *line.cells])
-    return rows
