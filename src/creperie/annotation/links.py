@@ -131,15 +131,14 @@ def make_link(
         raise UsageError(f"a link cannot be valid for {days:g} days", hint="choose more than 0 and at most 3650 days")
     if not 0 < len(name) <= 128 or not name.isprintable():
         raise UsageError("the name for a link is not 1 to 128 printable characters", hint="pass the name of a person")
-    token, now = secrets.token_urlsafe(32), time.time()
-    own = _links_of(kind, name, study.id if study else None)
-    for old in session.scalars(own.where(Link.revoked.is_(None))):
+    token, now, study_id = secrets.token_urlsafe(32), time.time(), study.id if study else None
+    for old in session.scalars(_links_of(kind, name, study_id).where(Link.revoked.is_(None))):
         _end(session, old)
     session.add(
         Link(
             kind=kind,
             name=name,
-            study_id=study.id if study else None,
+            study_id=study_id,
             annotator_id=annotator.id if annotator else None,
             token_hash=hashed(token),
             created=now,

@@ -63,7 +63,8 @@ def show_run(run: Run) -> None:
     for place in known_places(run):
         say("published: {}", str(place))
     _show_findings(run)
-    say("[dim]{}[/dim]", _work(run))
+    work = (f"{s['computed']:,} of {s['needed']:,} {NAMES[kind]} computed" for kind, s in run.document["work"].items())
+    say("[dim]{}[/dim]", f"{'; '.join(work)}; {run.document['timings']['total']:.1f} s")
     say("run {}", str(run.path))
 
 
@@ -78,11 +79,6 @@ def _show_findings(run: Run) -> None:
     short = {k: n for k, n in coverage.items() if k != "items" and n < coverage["items"]}
     for name, n in short.items():
         say(f"[yellow]{name} covers {n:,} of {coverage['items']:,} items[/yellow]")
-
-
-def _work(run: Run) -> str:
-    parts = [f"{s['computed']:,} of {s['needed']:,} {NAMES[kind]} computed" for kind, s in run.document["work"].items()]
-    return f"{'; '.join(parts)}; {run.document['timings']['total']:.1f} s"
 
 
 # -- a matrix --------------------------------------------------------------------------------------------------------

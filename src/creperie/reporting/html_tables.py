@@ -92,7 +92,7 @@ def result_cell(result: Document | None, human: float = math.nan, *, counts: boo
     return HtmlCell(part("accuracy", about, value, low, high, result["chance"], human, partly), value, "result")
 
 
-def count_cell(n: int, void: int = 0) -> HtmlCell:
+def count_cell(n: int, void: int) -> HtmlCell:
     """Return a cell with the number of items that a result covers. If some items are not covered, the number of all
     items follows.
     """

@@ -53,6 +53,8 @@ QUICK_AUDIT = {"attackers": "quick"}
 _QUICK = AuditOptions(attackers=(QUICK_AUDIT["attackers"],))
 #: with more benchmarks than this, the report makes no audits: they would take longer than everything else
 MOST_AUDITED = 2
+#: id, heading and HTML
+Section = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
@@ -116,10 +118,8 @@ def _pictures(group: RunGroup, contents: Contents, progress: Progress) -> Thumbn
 # -- sections --------------------------------------------------------------------------------------------------------
 
 
-def _sections(groups: Sequence[RunGroup], contents: Contents, progress: Progress) -> list[tuple[str, str, str]]:
-    """Return (id, heading, HTML) for each section of the page above the list of items. If there are several benchmarks,
-    each has a tab.
-    """
+def _sections(groups: Sequence[RunGroup], contents: Contents, progress: Progress) -> list[Section]:
+    """Return the sections of the page above the list of items. If there are several benchmarks, each has a tab."""
     sections = [("summary", "Summary", _summary(groups, contents.audits))]
     if len(groups) == 1:
         return [*sections, *_of_benchmark(groups[0], contents, progress)]
@@ -129,14 +129,12 @@ def _sections(groups: Sequence[RunGroup], contents: Contents, progress: Progress
     return [*sections, ("benchmarks", "By benchmark", part("tabs", panels))]
 
 
-def _of_benchmark(
-    group: RunGroup, contents: Contents, progress: Progress, number: int = 0
-) -> list[tuple[str, str, str]]:
-    """Return (id, heading, HTML) for each section of one benchmark: results, figures, comparisons and audit. `number`
-    is its index among the benchmarks of the page.
+def _of_benchmark(group: RunGroup, contents: Contents, progress: Progress, number: int = 0) -> list[Section]:
+    """Return the sections of one benchmark: results, figures, comparisons and audit. `number` is its index among the
+    benchmarks of the page.
     """
     tables = [(name, task(name).what, task_table(group, name)) for name in group.tasks]
-    sections: list[tuple[str, str, str]] = [("results", "Results", part("by_task", tables))]
+    sections: list[Section] = [("results", "Results", part("by_task", tables))]
     if contents.figures and (drawn := page_figures(group)):
         sections.append(("figures", "Figures", drawn))
     if contents.comparisons and (compared := _comparisons(group, progress)):

@@ -87,8 +87,8 @@ def _wrapped(label: str, most: int) -> list[str]:
 
 def _markdown(table: WrittenTable) -> str:
     def cell(c: TableCell) -> str:
-        text = _escaped(c.text)
-        return f"**{text}** {_escaped(c.small)}".rstrip() if c.best and text else f"{text} {_escaped(c.small)}".rstrip()
+        text = f"**{_escaped(c.text)}**" if c.best and c.text else _escaped(c.text)
+        return f"{text} {_escaped(c.small)}".rstrip()
 
     lines = [f"**{_escaped(table.title)}**", ""] if table.title else []
     lines.append("| " + " | ".join(_escaped(h) for h in table.heads) + " |")

@@ -98,7 +98,7 @@ class ItemIndex:
         values are left out.
         """
         listed = []
-        for name in (n for n in self.bench.columns if n.startswith(TAG_PREFIX)):
+        for name in self._tag_columns:
             values = pc.unique(self.bench.column(name)).to_pylist()
             if len(values) <= 20:
                 listed += [f"{name[len(TAG_PREFIX) :]}={value}" for value in values if value is not None]
@@ -121,6 +121,10 @@ class ItemIndex:
             return self._wins[attacker]
 
     @cached_property
+    def _tag_columns(self) -> list[str]:
+        return [name for name in self.bench.columns if name.startswith(TAG_PREFIX)]
+
+    @cached_property
     def _pairs(self) -> Pairs:
         return pairs_of(self.bench)
 
@@ -135,7 +139,7 @@ class ItemIndex:
         if item_filter.tag:
             name, _, value = item_filter.tag.partition("=")
             if TAG_PREFIX + name not in bench.columns:
-                raise unknown("tag", name, [n[len(TAG_PREFIX) :] for n in bench.columns if n.startswith(TAG_PREFIX)])
+                raise unknown("tag", name, [n[len(TAG_PREFIX) :] for n in self._tag_columns])
             column = bench.column(TAG_PREFIX + name)
             alike = [v for v in pc.unique(column).to_pylist() if str(v) == value]
             keep &= np.asarray(pc.is_in(column, value_set=pa.array(alike, column.type)))

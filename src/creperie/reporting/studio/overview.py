@@ -48,37 +48,34 @@ def benchmark_card(shelf: Shelf, board: Board, name: str, bench: Benchmark) -> J
 def last_runs(board: Board) -> list[Json]:
     """Return the latest runs, each with its first result over all items. Runs without such a result are left out."""
     latest = sorted(board.entries, key=lambda entry: str(entry.document["created"]), reverse=True)[:LAST]
-    rows = []
-    for entry in latest:
-        if result := next((r for r in entry.document["results"] if r["subset"] == "all"), None):
-            rows.append(
-                {
-                    "label": board.label_of[entry.name],
-                    "href": f"/report?run={quote(entry.name)}",
-                    "benchmark": board.bench_name(entry),
-                    "task": result["task"],
-                    "n": count_cell(result["n"], result["void"]).html,
-                    "result": result_cell(result).html,
-                    "when": str(entry.document["created"]).replace("T", " ")[:16],
-                }
-            )
-    return rows
+    return [
+        {
+            "label": board.label_of[entry.name],
+            "href": f"/report?run={quote(entry.name)}",
+            "benchmark": board.bench_name(entry),
+            "task": result["task"],
+            "n": count_cell(result["n"], result["void"]).html,
+            "result": result_cell(result).html,
+            "when": str(entry.document["created"]).replace("T", " ")[:16],
+        }
+        for entry in latest
+        for result in [r for r in entry.document["results"] if r["subset"] == "all"][:1]
+    ]
 
 
 def audit_rows(name: str, document: Document) -> list[list[Any]]:
     """Return the rows of an audit's heat map (subsets × attackers). The cells of a quick attacker link to the items
     that it gets right.
     """
-    rows = []
-    for row in blind_rows(document):
-        cells = [
+    return [
+        [
             {**cell, "href": ItemFilter(name, subset=_subset(cell), attacker=cell["attacker"]).address()}
             if isinstance(cell, dict) and cell.get("attacker") in QUICK and not cell.get("view")
             else cell
             for cell in row
         ]
-        rows.append(cells)
-    return rows
+        for row in blind_rows(document)
+    ]
 
 
 def _subset(cell: Document) -> str:

@@ -238,8 +238,7 @@ def _foils_of(arm: str, exams: Sequence[Document]) -> str:
 
 
 def _sugarcrepe_5(findings: RecipeFindings) -> list[FactRow]:
-    columns = _BIASED | _CLEAN
-    return [row for of, rows in ARM_ROWS.items() for row in _trained(findings, of, rows, {}, columns)]
+    return [row for of, rows in ARM_ROWS.items() for row in _trained(findings, of, rows, {}, _BIASED | _CLEAN)]
 
 
 def _sugarcrepe_10(findings: RecipeFindings) -> list[FactRow]:
