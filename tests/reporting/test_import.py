@@ -118,7 +118,7 @@ def test_pictures_without_a_column_are_said(client: TestClient, folder: Path) ->
 @pytest.fixture
 def form(chromium: Any, tmp_path: Path) -> Iterator[Any]:
     """The import form of an empty studio in a browser; `page.posted` lists the forms and pictures that it sent."""
-    sock = listen("127.0.0.1", 0)
+    sock = listen(0)
     server = uvicorn.Server(uvicorn.Config(make_studio(tmp_path, "the-token"), log_level="error"))
     running = threading.Thread(target=server.run, kwargs={"sockets": [sock]})
     running.start()

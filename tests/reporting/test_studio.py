@@ -164,7 +164,7 @@ def test_a_taken_port_and_a_missing_folder_are_told(tmp_path: Path) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         with pytest.raises(UsageError, match="cannot listen"):
-            listen("127.0.0.1", taken.getsockname()[1])
+            listen(taken.getsockname()[1])
     with pytest.raises(UsageError, match="no such folder"):
         make_studio(tmp_path / "none")
 

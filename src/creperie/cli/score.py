@@ -104,7 +104,7 @@ def score(
     matrix, missing = _matrix(call, zoo, options, engine, resume=declared)
     if call.dry_run:
         return _plan(matrix)
-    cells = _computed(matrix, several=len(matrix.rows) > 1)
+    cells = _computed(matrix)
     return _answer(cells, zoo, declared, call, missing)
 
 
@@ -193,7 +193,7 @@ def _matrix(
     return matrix, missing
 
 
-def _computed(matrix: Matrix, *, several: bool) -> list[MatrixCell]:
+def _computed(matrix: Matrix) -> list[MatrixCell]:
     """Compute all cells and return them. If there are several models, print a line on stderr after each model."""
     import time
 
@@ -204,7 +204,7 @@ def _computed(matrix: Matrix, *, several: bool) -> list[MatrixCell]:
     for number in range(total):
         mine = list(matrix.row(number))
         cells += mine
-        if not several:
+        if total == 1:
             continue
         failed = [cell for cell in mine if cell.error]
         outcome = f"{len(mine) - len(failed)} of {size} scored" + (f"; {failed[0].error}" if failed else "")

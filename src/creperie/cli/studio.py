@@ -57,7 +57,7 @@ def studio(
     from creperie.reporting import listen, make_studio
 
     token = secrets.token_urlsafe(24)
-    app, bound = make_studio(folder, token, images=images), listen("127.0.0.1", port)
+    app, bound = make_studio(folder, token, images=images), listen(port)
     url = f"http://127.0.0.1:{bound.getsockname()[1]}/?token={token}"
     echo(json.dumps({"url": url, "folder": str(folder)}) if as_json else f"Open {url}  (Ctrl-C ends it)")
     sys.stdout.flush()

@@ -26,6 +26,7 @@ from creperie.scoring import RUN_FILE, Run, RunHeader, load_run, people_note, un
 from creperie.statistics import bench_of
 
 HUMAN = "human:"  #: the kind of the model URI of annotators
+NOT_FOUND = "the benchmark was not found, so captions and images are not shown: name the benchmark to see them"
 
 
 @dataclass(frozen=True)
@@ -133,14 +134,16 @@ def _group(runs: Sequence[Run], given: Sequence[Benchmark], images: str | Path |
     first = unblinded(runs)[0]
     in_hand = (run.bench for run in runs if run.bench is not None)
     bench = next((b for b in (*given, *in_hand) if first.fits(b)), None) or _find_bench(first)
-    if bench is None:
-        note = "the benchmark was not found, so captions and images are not shown: name the benchmark to see them"
-        return RunGroup(first.benchmark, tuple(runs), short_labels(runs), None, (note, *unchecked_notes(runs)))
-    bench = replace(bench, images=open_store(images)) if images else _with_images(bench, first)
-    hidden = "" if images else roots.hidden(bench)
-    bench = bench_of(first, [replace(bench, images=NO_IMAGES) if hidden else bench])
-    notes = (*([hidden] if hidden else []), *unchecked_notes(runs))
-    return RunGroup(first.benchmark, tuple(runs), short_labels(runs), bench, notes, hidden=hidden, place=_folder(first))
+    note, hidden, place = NOT_FOUND, "", ""
+    if bench is not None:
+        own = first.document["benchmark"].get("images") if bench.images is NO_IMAGES else None
+        if images or (own and Path(own).exists()):
+            bench = replace(bench, images=open_store(images or own))
+        note = hidden = "" if images else roots.hidden(bench)
+        bench = bench_of(first, [replace(bench, images=NO_IMAGES) if hidden else bench])
+        place = _folder(first)
+    notes = (*filter(None, [note]), *unchecked_notes(runs))
+    return RunGroup(first.benchmark, tuple(runs), short_labels(runs), bench, notes, hidden=hidden, place=place)
 
 
 # -- the benchmark of a run ------------------------------------------------------------------------------------------
@@ -179,14 +182,6 @@ def _folder(run: Run) -> str:
             if manifest.is_file() and read_json(manifest).get("hash") == run.hash:
                 return place
     return ""
-
-
-def _with_images(bench: Benchmark, run: Run) -> Benchmark:
-    """Return the benchmark. If it has no images, add the images on which the run was computed, if they still exist."""
-    place = run.document["benchmark"].get("images")
-    if bench.images is NO_IMAGES and place and Path(place).exists():
-        return replace(bench, images=open_store(place))
-    return bench
 
 
 # -- names -----------------------------------------------------------------------------------------------------------

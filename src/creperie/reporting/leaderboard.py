@@ -218,11 +218,9 @@ def board_html(board: Board, links: BoardLinks) -> str:
 
 def _bench(board: Board, digest: str, entries: Sequence[LeaderboardEntry], links: BoardLinks) -> Json:
     first, slug = entries[0], board.slugs[digest]
-    linked = {
-        entry.path: part("run_link", links.run(entry, slug), entry.name, entry.model, label)
-        for entry, label in zip(entries, board.labels(entries), strict=True)
-    }
-    places = [replace(p, model=label) for e, label in zip(entries, board.labels(entries)) for p in known_places(e)]
+    labelled = list(zip(entries, board.labels(entries), strict=True))
+    linked = {e.path: part("run_link", links.run(e, slug), e.name, e.model, label) for e, label in labelled}
+    places = [replace(place, model=label) for e, label in labelled for place in known_places(e)]
     columns = dict.fromkeys(place.column for place in places)
     return {
         "slug": slug,

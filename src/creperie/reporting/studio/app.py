@@ -194,16 +194,17 @@ def _message(title: str, words: str) -> str:
     return render("reporting", "studio/message.html", title=title, said=words, words="", page="", rail=(), folder="")
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """Return a socket bound to an address, before the server starts. If `port` is 0, the system chooses a port."""
+def listen(port: int) -> socket.socket:
+    """Return a socket bound to this machine's own address, before the server starts. If `port` is 0, the system chooses
+    a port.
+    """
     # The caller can then read the port from the socket to print the link.
-    made = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        made.bind((host, port))
+        made.bind((LOOPBACK[0], port))
     except (OSError, OverflowError) as e:
         made.close()
-        raise UsageError(
-            f"cannot listen on this address ({e})", where=f"{host}:{port}", hint="choose another `port=`"
-        ) from None
+        what, hint = f"cannot listen on this address ({e})", "choose another `port=`"
+        raise UsageError(what, where=f"{LOOPBACK[0]}:{port}", hint=hint) from None
     return made
