@@ -27,7 +27,7 @@ from creperie.annotation.tasks import task_named
 from creperie.annotation.tasks.checks import FOIL
 from creperie.annotation.tasks.preference import BIAS, FOILS, TIE
 from creperie.bench import Benchmark, Item, items_of, load, save, table_of
-from creperie.core import CreperieError, Json, UsageError, write_json
+from creperie.core import CreperieError, Document, Json, UsageError, write_json
 from creperie.scoring import Run
 
 ALL = "all"  #: the name of the rows over all subsets
@@ -118,7 +118,7 @@ def apply_record(document: StudyRecord, bench: Benchmark, plan: ApplyPlan = DEFA
     return _apply_checks(bench, document, questions, about, plan)
 
 
-def _new_version(bench: Benchmark, items: Sequence[Item], about: Mapping[str, Any]) -> Benchmark:
+def _new_version(bench: Benchmark, items: Sequence[Item], about: Document) -> Benchmark:
     today = datetime.now(UTC).date().isoformat()
     return bench.with_table(table_of(items), "annotate", **about, when=today)
 

@@ -9,7 +9,6 @@ import hmac
 import secrets
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from itsdangerous import Signer
 from sqlalchemy import select
@@ -30,7 +29,7 @@ from creperie.annotation.schema import (
 )
 from creperie.annotation.settings import WORKER_PARAMETER, settings_of
 from creperie.annotation.state import change_settings, log, study_named
-from creperie.core import CreperieError, Json, UsageError
+from creperie.core import CreperieError, Document, Json, UsageError
 
 SIGNATURE = "sig"
 #: The value that MTurk sends while a worker only previews a task.
@@ -163,7 +162,7 @@ def enter(db: Database, name: str, query: Mapping[str, str]) -> tuple[Annotator,
         return made, token
 
 
-def payments(study: StudyRow, rows: Sequence[Mapping[str, Any]], workers: Iterable[str] = ()) -> list[Json]:
+def payments(study: StudyRow, rows: Sequence[Document], workers: Iterable[str] = ()) -> list[Json]:
     """Return what each annotator is owed. `rows` are the annotators' rows from `overview`. The result names the workers
     whose ids are in `workers`.
 

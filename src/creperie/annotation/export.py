@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from operator import itemgetter
 from pathlib import Path
@@ -29,7 +29,7 @@ from creperie.annotation.schema import (
     StudyRow,
 )
 from creperie.annotation.state import log, study_named
-from creperie.core import DataError, Json, UsageError, csv_text, parse_json, read_text, write_text
+from creperie.core import DataError, Document, Json, UsageError, csv_text, parse_json, read_text, write_text
 
 FORMAT = 2
 AGAIN = "export the study again with `annotate export`"
@@ -90,7 +90,7 @@ def exported(record: StudyRecord) -> Json:
     return {**document, "digest": digest_of(document)}
 
 
-def digest_of(document: Mapping[str, Any]) -> str:
+def digest_of(document: Document) -> str:
     """Return the SHA-256 of a record as canonical JSON, without its field `digest`."""
     plain = {k: v for k, v in document.items() if k != "digest"}
     text = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

@@ -9,11 +9,10 @@ import json
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from creperie.annotation.schema import ANSWER, MAIN, UNVERIFIED
 from creperie.annotation.tasks.task import StudyTask, Value
-from creperie.core import Json
+from creperie.core import Document, Json
 
 ADJUDICATED, UNANIMOUS, MAJORITY, SPLIT, WEIGHTED = "adjudicated", "unanimous", "majority", "split", "weighted"
 TOO_FEW, UNANSWERED = "too few answers", "unanswered"
@@ -22,7 +21,7 @@ FAR_APART = 3
 #: The least posterior probability at which a weighted vote decides.
 SURE = 0.75
 
-StudyRecord = Mapping[str, Any]
+StudyRecord = Document
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ class Judged:
     payload: Json
     expected: Value | None
     answers: list[LastAnswer]
-    decision: Mapping[str, Any] | None
+    decision: Document | None
     asked: int  #: number of answers needed to decide
 
     @property
@@ -93,7 +92,7 @@ def judged(record: StudyRecord, kind: str = MAIN, *, everyone: bool = False) -> 
     questions = {
         q["ordinal"]: Judged(**q, answers=[], decision=decisions.get(q["ordinal"]), asked=needed) for q in asked
     }
-    last: dict[tuple[int, str], Mapping[str, Any]] = {}
+    last: dict[tuple[int, str], Document] = {}
     for row in record["answers"]:
         key = (row["question"], row["annotator"])
         last.pop(key, None)

@@ -6,7 +6,7 @@ import itertools
 import math
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -42,7 +42,7 @@ from creperie.annotation.schema import (
 from creperie.annotation.settings import StudySettings, settings_of
 from creperie.annotation.tasks import task_named
 from creperie.annotation.tasks.task import Dimension, StudyTask
-from creperie.core import Json
+from creperie.core import Document, Json
 from creperie.metrics import (
     Agreement,
     Competence,
@@ -298,13 +298,13 @@ def rule_breakers(record: StudyRecord) -> list[Json]:
         breakers += [{"annotator": name, "why": why, "round": turn} for name, why in broken.items()]
 
 
-def answers_missing(record: StudyRecord, breakers: Sequence[Mapping[str, Any]] = ()) -> int:
+def answers_missing(record: StudyRecord, breakers: Sequence[Document] = ()) -> int:
     """Return how many answers the questions still need if the answers of `breakers` are not counted."""
     questions = judged(without_people(record, {one["annotator"] for one in breakers}))
     return sum(max(0, one.asked - len(one.answers)) for one in questions if one.decision is None)
 
 
-def _reasons(settings: StudySettings, row: Mapping[str, Any]) -> list[str]:
+def _reasons(settings: StudySettings, row: Document) -> list[str]:
     reasons = []
     if row["odds_of_habit"] > math.log(ODDS):
         odds = math.exp(min(20, row["odds_of_habit"]))
@@ -372,9 +372,7 @@ def overview(session: Session, study: StudyRow) -> Json:
     }
 
 
-def annotator_rows(
-    session: Session, study: StudyRow, record: StudyRecord, breakers: Sequence[Mapping[str, Any]]
-) -> list[Json]:
+def annotator_rows(session: Session, study: StudyRow, record: StudyRecord, breakers: Sequence[Document]) -> list[Json]:
     """Return the rows of `annotator_measures` with each annotator's quota, note, way of entry and links."""
     last = select(Link.annotator_id, func.max(Link.expires)).where(Link.revoked.is_(None)).group_by(Link.annotator_id)
     open_links: dict[int | None, float] = dict(session.execute(last).all())

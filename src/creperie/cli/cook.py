@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ import click
 
 from creperie.cli.options import engine_options, options_of, pairs_of
 from creperie.cli.output import CommandResult, answers, bar, echo, print_table, say, text_result
-from creperie.core import UsageError, counted, listing, option, percent
+from creperie.core import Document, UsageError, counted, listing, option, percent
 from creperie.recipes import CookOptions
 
 if TYPE_CHECKING:
@@ -220,7 +220,7 @@ def show_stages(title: str, folder: Path, served: list[StageResult], main: list[
     say(f"\nEverything is in {folder}. The digest of its results is {run_digest(folder)}.")
 
 
-def _why_rejected(reports: Iterable[Mapping[str, Any]]) -> str:
+def _why_rejected(reports: Iterable[Document]) -> str:
     """Return the three most frequent reasons for rejecting candidates, in brackets. Words of captions in the reasons
     are left out.
     """
@@ -234,7 +234,7 @@ def _why_rejected(reports: Iterable[Mapping[str, Any]]) -> str:
     return f" ({frequent})" if frequent else ""
 
 
-def _accuracy_context(summary: Mapping[str, Any], model: str, task: str) -> str:
+def _accuracy_context(summary: Document, model: str, task: str) -> str:
     """Return, in brackets, what a reader needs to judge an accuracy: the chance level, the number of ties (which count
     as wrong) and, if some items are not covered, the number of items.
     """

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from creperie.bench import PartOptions, load_part
 from creperie.cli.options import options_of
 from creperie.cli.output import CommandResult, answers, bar, print_table, say
-from creperie.core import Json, UsageError, option, percent
+from creperie.core import UsageError, option, percent
 from creperie.models import PrecisionOptions
 
 if TYPE_CHECKING:
@@ -65,8 +65,8 @@ def sensitivity(
     if probe.what != "prompts":
         from creperie.auditing import PROBES
 
-        cases: Json = {"others": probe.others} | ({"shuffles": probe.shuffles} if probe.shuffles else {})
-        more: Json = {"order": {"captioner": probe.captioner}, "cases": cases}.get(probe.what, {})
+        cases: dict[str, Any] = {"others": probe.others} | ({"shuffles": probe.shuffles} if probe.shuffles else {})
+        more: dict[str, Any] = {"order": {"captioner": probe.captioner}, "cases": cases}.get(probe.what, {})
         probed = PROBES[probe.what](bench, models, options, seed=probe.seed, progress=bar, **more)
         return CommandResult(probed.document(), lambda: _show_probe(probed))
     if len(models) > 1:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -68,7 +68,7 @@ def validate(bench: str, options: ValidateOptions, engine: Engine | None) -> Com
     if options.dry_run:
         return CommandResult({"bench": loaded.name, "dry_run": True, "estimate": expected}, lambda: say(price))
     click.echo(price, err=True)
-    how: Json = {name: getattr(options, name) for name in ("limit", "out", "prompts")}
+    how: dict[str, Any] = {name: getattr(options, name) for name in ("limit", "out", "prompts")}
     validation = validate_benchmark(loaded, uri, nli=bool(options.nli), engine=engine, progress=bar, **how)
     document = {**validation.document, "estimate": expected, "out": options.out}
     doubted = {(f["subset"], f["item"]) for f in document["findings"] if f["code"] != "unreadable-verdict"}

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-#: A JSON object: a document, or a row of one.
+#: A JSON object (a document, or a row of one), or the values that a template shows.
 Json = dict[str, Any]
 #: The same, only to be read.
 Document = Mapping[str, Any]

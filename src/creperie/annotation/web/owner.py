@@ -72,7 +72,7 @@ def study_page(here: AdjudicatorHere) -> Response:
 
 def _dashboard(here: StudyVisit, links: Sequence[Invitation] = (), notice: str = "") -> Response:
     study, task, questions = here.study, task_named(here.study.task), _judged(here)
-    with here.site.db.read() as session:
+    with here.db.read() as session:
         seen = overview(session, study)
         last = select(Event).where(Event.study_id == study.id).order_by(Event.id.desc())
         events = session.scalars(last.limit(SHOWN_EVENTS)).all()
@@ -102,14 +102,14 @@ def _details(event: Event) -> str:
 
 
 def _judged(here: StudyVisit) -> list[Judged]:
-    with here.site.db.read() as session:
+    with here.db.read() as session:
         return judged(study_record(session, here.study))
 
 
 @router.post("/studies/{name}/state")
 def change_state(here: OwnerHere, state: Annotated[Text, Form(max_length=16)]) -> Response:
     """Pause, reopen or close the study."""
-    with here.site.db.write() as session:
+    with here.db.write() as session:
         set_state(session, study_named(session, here.name), state, here.who.actor)
     return here.redirect()
 
@@ -134,7 +134,7 @@ def make_invitations(
     with here.site.inviting:
         if once not in shown:
             about: Json = {"days": days, "note": note, "form": once, "actor": here.who.actor}
-            shown[once] = invite(here.site.db, here.name, count, **about)
+            shown[once] = invite(here.db, here.name, count, **about)
         while len(shown) > 20:
             shown.pop(next(iter(shown)))
         links = shown[once]
@@ -151,7 +151,7 @@ def change_annotator(
     """Perform one action on an annotator: revoke the invitation, exclude or include the annotator, replace a lost link,
     or erase the answers of somebody who withdraws.
     """
-    db, actor = here.site.db, here.who.actor
+    db, actor = here.db, here.who.actor
     if action == "reissue":
         return _dashboard(here, [reissue(db, here.name, annotator, actor=actor)])
     if action == "exclude":
@@ -168,7 +168,7 @@ def change_annotator(
 @router.post("/studies/{name}/rules")
 def run_rules(here: OwnerHere) -> Response:
     """Exclude every annotator who breaks one of the study's exclusion rules."""
-    exclude_by_rules(here.site.db, here.name, here.who.actor)
+    exclude_by_rules(here.db, here.name, here.who.actor)
     return here.redirect("#annotators")
 
 
@@ -185,7 +185,7 @@ def _settings_page(here: StudyVisit, status: int = 200, typed: Mapping[str, str]
     """Show the form for the settings. Its fields hold the stored settings. If a form was refused, they hold what the
     owner had entered (`typed`).
     """
-    with here.site.db.read() as session:
+    with here.db.read() as session:
         study = study_named(session, here.name)  # it may have changed since
     settings = settings_of(study.settings)
     shown = asdict(settings) | {"instructions": study.instructions, "revision": study.revision} | dict(typed)
@@ -203,7 +203,7 @@ def save_settings(here: OwnerHere, given: Posted) -> Response:
     changes, wrong = _read_settings(typed)
     try:
         if not wrong:
-            with here.site.db.write() as session:
+            with here.db.write() as session:
                 study = study_named(session, here.name)
                 change_settings(session, study, here.who.actor, changes, int(given["revision"]))
     except OldRevisionError as e:
@@ -241,9 +241,9 @@ def _read_settings(typed: Mapping[str, str]) -> tuple[Json, dict[str, str]]:
 def change_crowd(here: OwnerHere, ids: Annotated[Text, Form(max_length=60_000)] = "") -> Response:
     """Add ids to the list of workers. Without ids, create the address that all workers share."""
     if ids.strip():
-        new = list_workers(here.site.db, here.name, ids.splitlines(), here.who.actor)
+        new = list_workers(here.db, here.name, ids.splitlines(), here.who.actor)
         return _settings_page(here, notice=f"Added: {counted(new, 'new id')}.")
-    token = crowd_address(here.site.db, here.name, here.who.actor)
+    token = crowd_address(here.db, here.name, here.who.actor)
     platform = settings_of(here.study.settings).platform
     query = f"?{WORKER_PARAMETER[platform]}={PLACEHOLDER[platform]}" if platform in PLACEHOLDER else ""
     return _settings_page(here, link=f"{base_url(here.request)}/crowd/{token}{query}")
@@ -303,7 +303,7 @@ def decide(here: AdjudicatorHere, ordinal: Ordinal, given: Posted) -> Response:
     except AnswerError as e:
         return _question_page(here, ordinal, e.what)
     comment = given.get("comment", "")[:2000].replace("\0", "")
-    with here.site.db.write() as session:
+    with here.db.write() as session:
         adjudicate(session, study_named(session, here.name), ordinal, value, comment, here.who.actor)
     return here.redirect("/adjudicate")
 
@@ -323,7 +323,7 @@ def question_picture(here: AdjudicatorHere, ordinal: Ordinal, place: Place) -> R
 @router.get("/studies/{name}/export.{kind}")
 def download(here: OwnerHere, kind: Annotated[str, Path(pattern="^(json|csv)$")]) -> Response:
     """Return the study's record with its digest. If `kind` is "csv", return the record's answers as CSV."""
-    with here.site.db.read() as session:
+    with here.db.read() as session:
         text = export_text(exported(study_record(session, here.study)), kind)
     headers = {"Content-Disposition": f'attachment; filename="{here.name}.{kind}"'}
     media = "application/json" if kind == "json" else "text/csv"

@@ -224,6 +224,10 @@ class StudyVisit:
     def name(self) -> str:
         return self.study.name
 
+    @property
+    def db(self) -> Database:
+        return self.site.db
+
     def page(self, template: str, status: int = 200, /, **values: Any) -> HTMLResponse:
         return page(self.request, template, status, **{"who": self.who.link, "study": self.study, **values})
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from creperie.core import Json
 from creperie.reporting.figures.style import (
     INK,
     SOFT,
+    Marks,
     beside,
     colour,
     legend_below,
@@ -59,7 +59,7 @@ def accuracy_by_subset(series: Sequence[Series], levels: Levels = NO_LEVELS, *, 
     marks = _levels(axes, subsets, levels)
     for k, one in enumerate(series):
         shift = beside(k, len(series), 0.64)
-        marks.append((one.name, _points(axes, one, subsets, shift, k)))
+        marks[one.name] = _points(axes, one, subsets, shift, k)
     line_axis(axes, [_with_count(subset, series) for subset in subsets])
     axes.set(xlim=(-0.02, 1.02), title=title)
     percent_axis(axes)
@@ -74,18 +74,17 @@ def _with_count(subset: str, series: Sequence[Series]) -> str:
     return f"{subset}  (n = {', '.join(counts)})" if counts else subset
 
 
-def _levels(axes: Axes, subsets: Sequence[str], levels: Levels) -> list[tuple[str, Any]]:
-    """Draw ticks at chance and diamonds at human accuracy. Return (label, drawn marker) pairs for the legend."""
-    marks: list[tuple[str, Any]] = []
-    styles: tuple[tuple[str, Mapping[str, float], Json], ...] = (
+def _levels(axes: Axes, subsets: Sequence[str], levels: Levels) -> Marks:
+    """Draw ticks at chance and diamonds at human accuracy. Return them for the legend."""
+    marks: Marks = {}
+    styles: tuple[tuple[str, Mapping[str, float], dict[str, Any]], ...] = (
         ("chance", levels.chance, {"marker": "|", "markersize": 13, "markeredgewidth": 1.6, "color": SOFT}),
         ("people", levels.human, {"marker": "D", "markersize": 6, "markerfacecolor": "none", "color": INK}),
     )
     for name, by, style in styles:
         known = [(by[s], y) for y, s in enumerate(subsets) if s in by and not math.isnan(by[s])]
         if known:
-            (drawn,) = axes.plot(*zip(*known, strict=True), linestyle="none", zorder=2, **style)
-            marks.append((name, drawn))
+            (marks[name],) = axes.plot(*zip(*known, strict=True), linestyle="none", zorder=2, **style)
     return marks
 
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from creperie.core import Json
 from creperie.reporting.figures.accuracy import Series
 from creperie.reporting.figures.style import (
     INK,
     SOFT,
+    Marks,
     beside,
     colour,
     hatch,
@@ -35,7 +35,7 @@ def grouped_bars(series: Sequence[Series], *, chance: Mapping[str, float] | None
     cases = list(dict.fromkeys(case for one in series for case in one.values))
     figure, axes = new_axes(max(4.6, 1.4 + 0.42 * len(cases) * len(series)), 3.2)
     step = 0.8 / max(1, len(cases))
-    marks: Json = {}
+    marks: Marks = {}
     for x, one in enumerate(series):
         for k, case in enumerate(cases):
             if case not in one.values:
@@ -50,7 +50,7 @@ def grouped_bars(series: Sequence[Series], *, chance: Mapping[str, float] | None
     axes.set_xticks(range(len(series)), [one.name for one in series])
     axes.set(ylim=(0, 1.02), title=title)
     percent_axis(axes, "y")
-    legend_below(figure, [(case, marks[case]) for case in cases if case in marks])
+    legend_below(figure, {case: marks[case] for case in cases if case in marks})
     return figure
 
 
@@ -60,7 +60,7 @@ def drops(rows: Sequence[tuple[str, float, float]], *, chance: float = math.nan,
     with noise in place of the images (hollow dot). `rows` are (model, accuracy with images, accuracy with noise).
     """
     figure, axes = new_axes(6.2, 1.2 + 0.3 * len(rows))
-    marks: Json = {}
+    marks: Marks = {}
     for y, (_, seen, noise) in enumerate(rows):
         axes.plot([noise, seen], [y, y], color=SOFT, linewidth=2.2, zorder=1)
         (marks["noise"],) = axes.plot(noise, y, "o", markerfacecolor="white", color=colour(5), markersize=7)
@@ -74,7 +74,7 @@ def drops(rows: Sequence[tuple[str, float, float]], *, chance: float = math.nan,
     axes.set_xlim(-0.02, 1.12)
     percent_axis(axes, "x")
     heading(figure, title)
-    legend_below(figure, marks.items())
+    legend_below(figure, marks)
     return figure
 
 
@@ -86,7 +86,7 @@ def counts(frequencies: Mapping[str, Mapping[str, float]], *, label: str, title:
     names = list(dict.fromkeys(name for by in frequencies.values() for name in by))
     figure, axes = new_axes(6.2, 1.1 + (0.16 + 0.14 * len(frequencies)) * len(names))
     step = 0.8 / max(1, len(frequencies))
-    marks: Json = {}
+    marks: Marks = {}
     for k, (name, by) in enumerate(frequencies.items()):
         places = [y + beside(k, len(frequencies)) for y in range(len(names))]
         values = [by.get(name, 0.0) for name in names]
@@ -97,7 +97,7 @@ def counts(frequencies: Mapping[str, Mapping[str, float]], *, label: str, title:
     axes.grid(axis="x")
     axes.set(xlabel=label, title=title)
     if len(frequencies) > 1:
-        legend_below(figure, marks.items())
+        legend_below(figure, marks)
     return figure
 
 
@@ -128,7 +128,7 @@ def gains_by_arm(arms: Mapping[str, Sequence[Gain]], *, mark: float | None = Non
     """
     tests = list(dict.fromkeys(gain.test for own in arms.values() for gain in own))
     figure, axes = new_axes(7.0, 1.2 + (0.12 + 0.24 * len(tests)) * len(arms))
-    marks: Json = {}
+    marks: Marks = {}
     for y, own in enumerate(arms.values()):
         if y:
             axes.axhline(y - 0.5, color=SOFT, linewidth=0.3)
@@ -148,7 +148,7 @@ def gains_by_arm(arms: Mapping[str, Sequence[Gain]], *, mark: float | None = Non
     axes.grid(axis="x")
     axes.margins(x=0.12)
     axes.set_xlabel("points gained over the same training without foils")
-    legend_below(figure, marks.items())
+    legend_below(figure, marks)
     return figure
 
 

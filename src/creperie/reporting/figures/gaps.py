@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from creperie.core import Json, percent
+from creperie.core import percent
 from creperie.reporting.figures.style import (
     INK,
     LINE,
     SOFT,
+    Marks,
     beside,
     colour,
     hatch,
@@ -40,7 +41,7 @@ def gap_histograms(gaps: Mapping[str, Mapping[str, np.ndarray]], *, title: str =
     """
     figure = new_figure(1.0 + 2.6 * len(gaps), 2.9)
     panels = figure.subplots(1, len(gaps), squeeze=False)[0]
-    marks: Json = {}
+    marks: Marks = {}
     for axes, (name, by) in zip(panels, gaps.items(), strict=True):
         scale = max((float(np.abs(_finite(v)).max(initial=0.0)) for v in by.values()), default=0.0) or 1.0
         for k, (group, values) in enumerate(by.items()):
@@ -50,7 +51,7 @@ def gap_histograms(gaps: Mapping[str, Mapping[str, np.ndarray]], *, title: str =
         axes.set_xlabel("gap: true − false")
         percent_axis(axes, "y", "share of items, %" if axes is panels[0] else "")
     heading(figure, title)
-    legend_below(figure, marks.items())
+    legend_below(figure, marks)
     return figure
 
 
@@ -109,7 +110,7 @@ def gap_plane(
     axes.tick_params(which="minor", length=0)
     stay = np.ones(len(first), bool) if kept is None else np.asarray(kept, bool)
     groups = [("left out", ~stay, "x", colour(1)), ("kept" if kept is not None else "items", stay, "o", colour(0))]
-    marks: Json = {}
+    marks: Marks = {}
     for name, mask, shape, shade in groups:
         if mask.any():
             style: Any = {"marker": shape, "color": shade, "alpha": 0.55, "linewidths": 0.8, "label": name}
@@ -120,7 +121,7 @@ def gap_plane(
     span = (-reach, reach)
     x, y = (f"gap of {name}" for name in names)
     axes.set(xlim=span, ylim=span, xlabel=x, ylabel=y, aspect="equal", title=title)
-    legend_below(figure, marks.items())
+    legend_below(figure, marks)
     return figure
 
 
@@ -182,7 +183,7 @@ def boxes_by_subset(groups: Mapping[str, Mapping[str, Box]], *, label: str, titl
     kinds = list(dict.fromkeys(kind for by in groups.values() for kind in by))
     figure, axes = new_axes(max(5.0, 1.2 + 0.36 * len(kinds) * len(groups)), 3.4)
     step = 0.8 / max(1, len(kinds))
-    marks: Json = {}
+    marks: Marks = {}
     for x, by in enumerate(groups.values()):
         for k, kind in enumerate(kinds):
             if kind in by and not math.isnan(by[kind].points[2]):
@@ -191,7 +192,7 @@ def boxes_by_subset(groups: Mapping[str, Mapping[str, Box]], *, label: str, titl
     axes.set_xticks(range(len(groups)), list(groups), rotation=20 if len(groups) > 5 else 0)
     axes.set(xlim=(-0.5, len(groups) - 0.5), ylabel=label, title=title)
     axes.grid(axis="y")
-    legend_below(figure, [(kind, marks[kind]) for kind in kinds if kind in marks])
+    legend_below(figure, {kind: marks[kind] for kind in kinds if kind in marks})
     axes.text(1.0, 1.01, "box: middle half; whiskers: 5 to 95 %", transform=axes.transAxes, ha="right", fontsize=7)
     return figure
 
@@ -203,7 +204,7 @@ def boxes_by_model(panels: Mapping[str, Mapping[str, Box]], *, title: str = "") 
     """
     figure = new_figure(1.0 + 2.5 * len(panels), 3.6)
     drawn = figure.subplots(1, len(panels), squeeze=False)[0]
-    marks: Json = {}
+    marks: Marks = {}
     for axes, (name, by) in zip(drawn, panels.items(), strict=True):
         for k, (kind, box) in enumerate(by.items()):
             marks[kind] = _box(axes, box, k, 0.7, k)
@@ -212,13 +213,13 @@ def boxes_by_model(panels: Mapping[str, Mapping[str, Box]], *, title: str = "") 
         axes.grid(axis="y")
     drawn[0].set_ylabel("score")
     heading(figure, title)
-    legend_below(figure, marks.items())
+    legend_below(figure, marks)
     return figure
 
 
 def _box(axes: Axes, box: Box, at: float, width: float, k: int) -> Any:
     low, first, middle, third, high = box.points
-    stats: Sequence[Json] = [
+    stats: Sequence[dict[str, Any]] = [
         {"whislo": low, "q1": first, "med": middle, "q3": third, "whishi": high, "mean": box.mean, "fliers": []}
     ]
     made = axes.bxp(

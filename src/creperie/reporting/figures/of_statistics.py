@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from creperie.core import Json, UsageError
+from creperie.core import UsageError
 from creperie.reporting.figures.ranks import rank_changes
 from creperie.reporting.figures.style import (
     SOFT,
+    Marks,
     colour,
     heading,
     legend_below,
@@ -50,7 +51,7 @@ def interactions(fits: Sequence[Analysed], names: tuple[str, str], title: str = 
     rows = -(-len(shown) // columns)
     figure = new_figure(3.4 * columns + 0.6, 3.0 * rows + 0.9)
     axes = figure.subplots(rows, columns, squeeze=False, sharey=True).ravel()
-    marks: Json = {}
+    marks: Marks = {}
     for axis, one in zip(axes, shown):
         marks |= _panel(axis, one, names[0])
     for axis in axes[len(shown) :]:
@@ -60,15 +61,15 @@ def interactions(fits: Sequence[Analysed], names: tuple[str, str], title: str = 
     marks[PLAIN] = marks.pop(PLAIN)  # last in the legend
     if title:
         heading(figure, title)
-    legend_below(figure, marks.items(), names[1])
+    legend_below(figure, marks, names[1])
     return figure
 
 
-def _panel(axis: Axes, one: Analysed, factor: str) -> Json:
+def _panel(axis: Axes, one: Analysed, factor: str) -> Marks:
     """Draw the panel of one fit. Return the legend's entries, from label to drawn marker."""
     levels = list(dict.fromkeys(c.x for c in one.cells))
     lines = list(dict.fromkeys(c.line for c in one.cells))
-    marks: Json = {}
+    marks: Marks = {}
     for k, line in enumerate(lines):
         cells = [c for c in one.cells if c.line == line]
         x = [levels.index(c.x) + (k - (len(lines) - 1) / 2) * min(0.08, 0.7 / len(lines)) for c in cells]
@@ -99,7 +100,7 @@ def power_curve(estimate: PowerEstimate) -> Figure:
     target = axes.axhline(estimate.target, color=SOFT, linestyle="--")
     axes.set(ylim=(0, 1.02), xlabel="items")
     percent_axis(axes, "y", "power: studies that show it, %")
-    legend_below(figure, [(estimate.claim, curve), ("target", target)])
+    legend_below(figure, {estimate.claim: curve, "target": target})
     return figure
 
 
@@ -115,14 +116,14 @@ def item_map(study: ItemStudy) -> Figure:
     else:
         names = ("share of models that are right", "item–rest correlation")
         x, y = np.nanmean(study.answers.right, axis=1), study.rest
-    marks: Json = {}
+    marks: Marks = {}
     for k, kind in enumerate(sorted(set(study.kinds))):
         of_kind = study.kinds == kind
         style: Any = {"color": colour(k), "marker": marker(k), "linestyle": ""}
         (marks[kind],) = axes.plot(x[of_kind], y[of_kind], **style, markersize=3, alpha=0.6)
     axes.set(xlabel=names[0], ylabel=names[1])
     axes.grid(axis="y")
-    legend_below(figure, marks.items())
+    legend_below(figure, marks)
     return figure
 
 

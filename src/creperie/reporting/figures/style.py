@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 P = ParamSpec("P")
+Marks = dict[str, Any]  #: drawn marks by their names in the legend
 INK, SOFT, LINE = "#1d1d1f", "#5f6368", "#d6d2ca"
 #: Okabe and Ito's colours, ordered so that neighbours also differ in grey.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8C6D1F", "#7A7A7A")
@@ -145,13 +146,10 @@ def inline_svg(figure: Figure, name: str) -> str:
     return svg.strip()
 
 
-def legend_below(figure: Figure, marks: Iterable[tuple[str, Any]], title: str = "") -> None:
-    """Add a legend below all axes, with as many columns as the longest name allows. `marks` are (name, drawn marker)
-    pairs.
-    """
-    pairs = list(marks)
-    longest = 0.5 + 0.075 * max((len(name) for name, _ in pairs), default=1)  # inches, at the legend's size
-    ncols = max(1, min(4, int(figure.get_figwidth() // longest), len(pairs)))
-    figure.set_figheight(figure.get_figheight() + 0.2 * max(0, len(pairs) / ncols - 3))  # for a long one
-    names, handles = [name for name, _ in pairs], [mark for _, mark in pairs]
-    figure.legend(handles, names, loc="outside lower left", ncols=ncols, title=title or None, alignment="left")
+def legend_below(figure: Figure, marks: Marks, title: str = "") -> None:
+    """Add a legend below all axes, with as many columns as the longest name allows."""
+    longest = 0.5 + 0.075 * max(map(len, marks), default=1)  # inches, at the legend's size
+    ncols = max(1, min(4, int(figure.get_figwidth() // longest), len(marks)))
+    figure.set_figheight(figure.get_figheight() + 0.2 * max(0, len(marks) / ncols - 3))  # for a long one
+    place: Any = {"loc": "outside lower left", "ncols": ncols, "title": title or None, "alignment": "left"}
+    figure.legend(list(marks.values()), list(marks), **place)

@@ -161,14 +161,16 @@ def _sugarcrepe_9(findings: RecipeFindings) -> list[FactRow]:
                 pile = piles.setdefault((KINDS[kind], EVALUATIONS[row["evaluation"]]), Counter())
                 columns = zip(("aro_crepe", "sugarcrepe", "tie"), (*sources, "tie"), strict=True)
                 pile.update({column: row.get(name, 0) for column, name in columns})
-        who, scripted = _answered_by(document, stage), bool(document.get("scripted"))
+        who, scripted = _answered_by(document, stage)
         for (kind, evaluation), pile in piles.items():
             rows.append(FactRow(who, evaluation, kind, _cells(pile, pile.total()), tuple(sources), scripted))
     return rows
 
 
-def _answered_by(document: Document, stage: str) -> str:
-    return f"{annotators(len(document.get('annotators', ())), bool(document.get('scripted')))}, in stage {stage}"
+def _answered_by(document: Document, stage: str) -> tuple[str, bool]:
+    """Return who answered, in words, and whether they were scripts."""
+    scripted = bool(document.get("scripted"))
+    return f"{annotators(len(document.get('annotators', ())), scripted)}, in stage {stage}", scripted
 
 
 def annotators(n: int, scripted: bool) -> str:
@@ -386,9 +388,8 @@ def _sade_1(findings: RecipeFindings) -> list[FactRow]:
             same = _branches(document.get("same_items", ())) if model.startswith("SADE") else {}  # nothing came before
             cells = {c: MeasuredCell(r["mean"], n=int(r["n"])) for c, r in rated.items() if c not in same}
             titles = [c.title for c in published_table("sade/1").columns if c.name in {*same} & {*rated}]
-            who = _answered_by(document, stage)
+            who, scripted = _answered_by(document, stage)
             who += f"; the filter left nothing out of {', '.join(titles)}" if titles else ""
-            scripted = bool(document.get("scripted"))
             rows.append(FactRow(who, model, "bias rated by people", cells, (source,), scripted))
     return rows
 
