@@ -11,7 +11,7 @@ import click
 from creperie.cli.app import CommandGroup
 from creperie.cli.options import options_of
 from creperie.cli.output import CommandResult, answers, print_table, say, show_notes
-from creperie.core import CreperieError, UsageError, as_flags, counted, option, percent
+from creperie.core import CreperieError, Json, UsageError, as_flags, counted, option, percent
 from creperie.scoring import ResponseOptions, Run, UnmatchedError
 
 LISTED = 20  #: unmatched rows that are printed
@@ -182,7 +182,7 @@ def merge(out: str, parts: tuple[str, ...], force: bool) -> CommandResult:
         from creperie.scoring import merge_runs
 
         run = merge_runs(parts, out)
-        document = {"run": str(run.path), "model": run.model, "merged": len(parts), "results": run.results}
+        document: Json = {"run": str(run.path), "model": run.model, "merged": len(parts), "results": run.results}
         heads, place = ["task", "subset", "n", "hits", "accuracy"], str(run.path)
         rows = [[r["task"], r["subset"], r["n"], r["hits"], percent(r["accuracy"])] for r in run.results if r["n"]]
     else:

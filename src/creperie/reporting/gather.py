@@ -137,8 +137,8 @@ def _group(runs: Sequence[Run], given: Sequence[Benchmark], images: str | Path |
     note, hidden, place = NOT_FOUND, "", ""
     if bench is not None:
         own = first.document["benchmark"].get("images") if bench.images is NO_IMAGES else None
-        if images or (own and Path(own).exists()):
-            bench = replace(bench, images=open_store(images or own))
+        store = images or (own if own and Path(own).exists() else None)
+        bench = replace(bench, images=open_store(store)) if store else bench
         note = hidden = "" if images else roots.hidden(bench)
         bench = bench_of(first, [replace(bench, images=NO_IMAGES) if hidden else bench])
         place = _folder(first)

@@ -36,7 +36,8 @@ class Shelf:
 
     def benches(self) -> dict[str, Path]:
         """Return the folders of all benchmarks by name. The name is the path within the studio's folder."""
-        benches, level = {}, [self.folder]
+        benches: dict[str, Path] = {}
+        level = [self.folder]
         for _ in range(DEPTH):
             below = [path for folder in level for path in folders_in(folder)]
             found = [path for path in below if (path / MANIFEST_FILE).is_file()]
