@@ -568,7 +568,7 @@ def test_a_tiny_language_model_walks_the_stages_that_write_foils(tmp_path: Path)
     served = {s.name: s for s in run_stages(recipe, tmp_path / "out", use={"few-captions": str(tmp_path / "few")})}
     assert (served["written"].state, served["written"].why) == ("cooked", "it made no items; left out")
     assert served["written"].summary["calls"] > 0
-    assert _numbers_of(served["written"]).endswith(" candidates accepted, 1 rejected (no JSON object: 1)")
+    assert "; ".join(_numbers_of(served["written"])).endswith(" candidates accepted, 1 rejected (no JSON object: 1)")
     assert [served[name].why for name in own[2:]] == ["written is skipped"] * 2
 
 

@@ -31,6 +31,10 @@ from creperie.reporting.tables.measure import MeasuredCell
 from creperie.world import Scene, Thing, image_key
 
 
+def numbers_of(stage: StageResult) -> str:
+    return "; ".join(_numbers_of(stage))
+
+
 def scene(*things: tuple[str, str, int]) -> str:
     return image_key(Scene(tuple(Thing(kind, colour, "plain", "medium", x, 220) for kind, colour, x in things)))
 
@@ -160,33 +164,33 @@ def test_a_summary_says_ties_chance_and_what_items_it_means() -> None:
         **{"results": {"blind:length": {"blind": 0.0}}, "ties": {"blind:length": {"blind": 300}}},
         "chance": {"blind:length": {"blind": 0.5}},
     }
-    said = _numbers_of(StageResult("score", "score", "cooked", "out/01-score", summary))
+    said = numbers_of(StageResult("score", "score", "cooked", "out/01-score", summary))
     assert said == (
         "300 items (world-as-aro); 13 items changed or left out, as foils were true of the drawn picture; "
         "blind:length: blind 0.0 % (chance 50.0 %; 300 of 300 are ties, counted as wrong)"
     )
     summary |= {"items": 492, "true_foils": 0, "void": {"blind:length": {"blind": 40}}}
-    said = _numbers_of(StageResult("score", "score", "cooked", "out/01-score", summary))  # 21.5 % of 452 stood with 492
+    said = numbers_of(StageResult("score", "score", "cooked", "out/01-score", summary))  # 21.5 % of 452 stood with 492
     assert said.endswith(
         "blind:length: blind 0.0 % (of 452 items; chance 50.0 %; 300 of 452 are ties, counted as wrong)"
     )
     probed = {"items": 60, "shuffled": [["lm:x", "shuffle-nouns", 39, 60], ["lm:x", "shuffle-others", 60, 60]]}
-    said = _numbers_of(StageResult("probe", "probe", "cooked", "out/01-probe", probed))
+    said = numbers_of(StageResult("probe", "probe", "cooked", "out/01-probe", probed))
     assert said == "60 items; lm:x has the caption above shuffle-nouns 39 of 60, shuffle-others 60 of 60"
     answered = {
         "model": "GPT-4V",
         "subsets": 1,
         "orders": {"swap_obj": 2},
     }  # `cook sugarcrepe --profile local` broke off
-    assert _numbers_of(StageResult("gpt-4v", "answers", "cooked", "out/01-gpt-4v", answered)) == "GPT-4V on 1 subset"
+    assert numbers_of(StageResult("gpt-4v", "answers", "cooked", "out/01-gpt-4v", answered)) == "GPT-4V on 1 subset"
     drawn = {"figures": {"1": "gaps", "4": "gaps"}, "not_drawn": {"5": "no run has an image"}}
-    said = _numbers_of(StageResult("figures", "figure", "cooked", "out/01-figures", drawn))  # the line was empty
+    said = numbers_of(StageResult("figures", "figure", "cooked", "out/01-figures", drawn))  # the line was empty
     assert said == "figures 1, 4; figure 5 not drawn: no run has an image"
     tuned = {"model": "model", "accuracy": {"frozen": {"swap_obj": 25.0, "all": 40.0}, "lora": {"all": 35.0}}}
-    said = _numbers_of(StageResult("tune", "tune", "cooked", "out/01-tune", tuned))
+    said = numbers_of(StageResult("tune", "tune", "cooked", "out/01-tune", tuned))
     assert said == "itt on items held out: frozen 40.0 %, lora 35.0 %"
     weights = {"model": "random weights, tiny_llava", "ways": 1}
-    assert _numbers_of(StageResult("vqa", "tiny", "cooked", "out/01-vqa", weights)) == "random weights, tiny_llava"
+    assert numbers_of(StageResult("vqa", "tiny", "cooked", "out/01-vqa", weights)) == "random weights, tiny_llava"
 
 
 def test_a_table_says_by_which_scores_its_items_were_chosen() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from operator import itemgetter
 from pathlib import Path
@@ -130,15 +130,13 @@ def export_study(db: Database, name: str, path: Path) -> Json:
     return {"events": len(document["answers"]), "digest": document["digest"], "erased": document["erased"]}
 
 
-def answer_rows(document: StudyRecord) -> list[Json]:
-    """Return one flat row for every answer, skip and undo, in order of time. Erased ones are left out."""
+def answer_rows(document: StudyRecord) -> Iterator[Json]:
+    """Yield one flat row for every answer, skip and undo, in order of time. Erased ones are left out."""
     questions = {q["ordinal"]: q for q in document["questions"]}
     excluded = {p["annotator"]: p["excluded"] is not None for p in document["people"]}
-    rows = []
     for row in sorted((r for r in document["answers"] if r["erased"] is None), key=lambda r: r["at"]):
         asked = questions[row["question"]]
         about = {"study": document["study"], "task": document["task"], "id": asked["item"]}
         about |= {name: asked[name] for name in ("kind", "source", "subset")}
         when = datetime.fromtimestamp(row["at"], UTC).isoformat(timespec="milliseconds")
-        rows.append({**row, **about, "at": when, "excluded": excluded[row["annotator"]]})
-    return rows
+        yield {**row, **about, "at": when, "excluded": excluded[row["annotator"]]}

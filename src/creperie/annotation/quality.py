@@ -6,7 +6,7 @@ import itertools
 import math
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -115,25 +115,24 @@ def agreement_of(task: StudyTask, questions: Sequence[Judged]) -> tuple[list[str
 
 def _coefficients(
     dimension: Dimension, questions: Sequence[Judged], clusters: np.ndarray
-) -> list[tuple[str, Agreement]]:
+) -> Iterator[tuple[str, Agreement]]:
     matrix, names = rating_matrix(dimension, questions)
     if len(names) < 2:
-        return []
+        return
     settings, nominal = MetricSettings(), dimension.scale == "nominal"
     raters = (~np.isnan(matrix)).sum(axis=1)
-    rows = [("all", percent_agreement(matrix, clusters, settings))]
-    rows.append(("all", krippendorff_alpha(matrix, dimension.scale, clusters, settings)))
+    yield "all", percent_agreement(matrix, clusters, settings)
+    yield "all", krippendorff_alpha(matrix, dimension.scale, clusters, settings)
     if nominal and (raters >= 2).any():
         common = int(np.bincount(raters[raters >= 2]).argmax())
         same = raters == common
-        rows.append((f"{common} answers each", fleiss_kappa(matrix[same], clusters[same], settings)))
+        yield f"{common} answers each", fleiss_kappa(matrix[same], clusters[same], settings)
     for a, b in itertools.combinations(range(len(names)), 2) if len(names) <= PAIRS_UP_TO else ():
         both = ~np.isnan(matrix[:, [a, b]]).any(axis=1)
         if both.any():
             one, two = matrix[both, a], matrix[both, b]
             kappa = cohen_kappa(one, two, "none" if nominal else "quadratic", clusters[both], settings)
-            rows.append((f"{names[a]}, {names[b]}", kappa))
-    return rows
+            yield f"{names[a]}, {names[b]}", kappa
 
 
 # -- evidence ----------------------------------------------------------------------------------------------------------
@@ -290,8 +289,8 @@ def rule_breakers(record: StudyRecord) -> list[Json]:
     while True:
         left = without_people(record, {one["annotator"] for one in breakers})
         names, rows = people_who_count(left), annotator_measures(left, evidence_of(left))
-        reasons = {row["annotator"]: _reasons(settings, row) for row in rows if row["annotator"] in names}
-        broken = {name: "; ".join(why) for name, why in reasons.items() if why}
+        reasons = {row["annotator"]: "; ".join(_reasons(settings, row)) for row in rows if row["annotator"] in names}
+        broken = {name: why for name, why in reasons.items() if why}
         if not broken:
             return breakers
         turn = breakers[-1]["round"] + 1 if breakers else 1
@@ -304,20 +303,18 @@ def answers_missing(record: StudyRecord, breakers: Sequence[Document] = ()) -> i
     return sum(max(0, one.asked - len(one.answers)) for one in questions if one.decision is None)
 
 
-def _reasons(settings: StudySettings, row: Document) -> list[str]:
-    reasons = []
+def _reasons(settings: StudySettings, row: Document) -> Iterator[str]:
     if row["odds_of_habit"] > math.log(ODDS):
         odds = math.exp(min(20, row["odds_of_habit"]))
-        reasons.append(f"answers do not depend on the questions (odds {odds:,.0f} to 1)")
+        yield f"answers do not depend on the questions (odds {odds:,.0f} to 1)"
     asked, failed = row["attention_asked"], row["attention_asked"] - row["attention_passed"]
     most = settings.max_attention_failures
     too_many = most is not None and asked >= FEWEST_CHECKS and failed / asked > most
     if too_many or failed == asked >= ALL_FAILED:
-        reasons.append(f"failed {failed} of {asked} checks")
+        yield f"failed {failed} of {asked} checks"
     median, least = row["median_seconds"], settings.min_median_seconds
     if least is not None and row["answers"] and median < least:
-        reasons.append(f"median time {median:.1f} s, below {least:g} s")
-    return reasons
+        yield f"median time {median:.1f} s, below {least:g} s"
 
 
 # -- overview --------------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -207,7 +207,10 @@ def show_stages(title: str, folder: Path, served: list[StageResult], main: list[
     from creperie.recipes import run_digest
 
     say(f"[bold]{title}[/bold]\n")
-    rows = [[s.name, s.does, s.state, _span(s.seconds) if s.state == "cooked" else "", _numbers_of(s)] for s in served]
+    rows = [
+        [s.name, s.does, s.state, _span(s.seconds) if s.state == "cooked" else "", "; ".join(_numbers_of(s))]
+        for s in served
+    ]
     print_table(["stage", "does", "", "time", "what came of it"], rows)
     written = [s for s in served if s.does == "table" and s.state in ("cooked", "unchanged")]
     few = [key for s in written for key in s.summary["tables"] if len(s.summary["tables"]) <= SHOWN]
@@ -245,64 +248,66 @@ def _accuracy_context(summary: Document, model: str, task: str) -> str:
     return f" ({'; '.join(remarks)})" if remarks else ""
 
 
-def _numbers_of(s: StageResult) -> str:
-    """Return a summary, in one line, of what a stage did."""
+def _numbers_of(s: StageResult) -> Iterator[str]:
+    """Yield phrases on what a stage did."""
     from creperie.reporting import model_label
 
     summary = s.summary
     if s.state == "skipped" or not (s.place or "makers" in summary):
-        return s.why
-    parts = [] if s.place else [s.why]
+        yield s.why
+        return
+    if not s.place:
+        yield s.why
     if "items" in summary and s.place:
-        parts.append(f"{summary['items']:,} items" + f" ({summary.get('name')})" * ("name" in summary))
+        yield f"{summary['items']:,} items" + f" ({summary.get('name')})" * ("name" in summary)
     if n := summary.get("true_foils"):
-        parts.append(f"{counted(n, 'item')} changed or left out, as foils were true of the drawn picture")
+        yield f"{counted(n, 'item')} changed or left out, as foils were true of the drawn picture"
     if summary.get("answers") and s.does == "people":
         who = "scripted annotator" if summary.get("scripted") else "annotator"
-        parts.append(f"{counted(summary['answers'], 'answer')} by {counted(len(summary['annotators']), who)}")
+        yield f"{counted(summary['answers'], 'answer')} by {counted(len(summary['annotators']), who)}"
     if calls := summary.get("calls"):
         reports = summary.get("makers", {}).values()
         tally = {k: sum(report[k] for report in reports) for k in ("made", "rejected")}
         told = f", {tally['made']:,} candidates accepted, {tally['rejected']:,} rejected" if reports else ""
-        parts.append(f"{counted(calls, 'call')} of the writer{told}{_why_rejected(reports)}")
+        yield f"{counted(calls, 'call')} of the writer{told}{_why_rejected(reports)}"
     if "loss" in summary:
-        parts.append(f"{summary['examples']:,} examples, {summary['steps']:,} steps, loss {summary['loss']:.3f}")
+        yield f"{summary['examples']:,} examples, {summary['steps']:,} steps, loss {summary['loss']:.3f}"
     if summary.get("removed"):
-        parts.append(f"{summary['removed']:,} left out")
+        yield f"{summary['removed']:,} left out"
     if "verdict" in summary:
-        parts.append(str(summary.get("text") or summary["verdict"]))
+        yield str(summary.get("text") or summary["verdict"])
     for name, figures in summary.get("attackers", {}).items() if s.does == "refine" else ():
         whole = f"{percent(figures['before'])} % → {percent(figures['after'])} %"
         mean = f"{percent(figures['mean_before'])} % → {percent(figures['mean_after'])} %"
-        parts.append(f"{name}{', not selected against,' * figures['held_out']} {whole}, mean of subsets {mean}")
+        yield f"{name}{', not selected against,' * figures['held_out']} {whole}, mean of subsets {mean}"
     for model, tasks in summary.get("results", {}).items():
         told = ", ".join(
             f"{task} {percent(value)} %{_accuracy_context(summary, model, task)}" for task, value in tasks.items()
         )
         ranked = " (captions ranked by the probability of yes)" if "score=yesno" in model else ""
-        parts.append(f"{model_label(model)}: {told}{ranked}")
+        yield f"{model_label(model)}: {told}{ranked}"
     if counts := summary.get("decidable"):
         text = ", ".join(f"{n:,} {word}" for word, n in sorted(counts.items()))
-        parts.append(f"by the logic of words for place and role alone: {text}")
+        yield f"by the logic of words for place and role alone: {text}"
     for model in dict.fromkeys(model for model, *_ in summary.get("shuffled", ())):
         above = ", ".join(f"{kind} {n} of {of}" for who, kind, n, of in summary["shuffled"] if who == model)
-        parts.append(f"{model_label(model)} has the caption above {above}")
+        yield f"{model_label(model)} has the caption above {above}"
     for name, fitted in summary.get("presets", {}).items():
         together = {label: n for label, n in fitted["rows"].items() if not label.endswith(")")}
         fits = ", ".join(f"{label}: {n:,} rows" for label, n in together.items())
         rest = len(fitted["rows"]) - len(together)
         alone = f", and {counted(rest, 'fit')} of one model alone" if rest else ""
-        parts.append(f"{name} ({fits}{alone}; {'converged' if fitted['converged'] else 'not converged'})")
+        yield f"{name} ({fits}{alone}; {'converged' if fitted['converged'] else 'not converged'})"
     for key, rows in summary.get("tables", {}).items():
-        parts.append(f"{key} with {counted(rows['rows'], 'row')} of ours")
+        yield f"{key} with {counted(rows['rows'], 'row')} of ours"
     if drawn := summary.get("figures"):
-        parts.append(f"figure{'s' * (len(drawn) > 1)} {', '.join(drawn)}")
-    parts += [f"figure {number} not drawn: {why}" for number, why in summary.get("not_drawn", {}).items()]
+        yield f"figure{'s' * (len(drawn) > 1)} {', '.join(drawn)}"
+    for number, why in summary.get("not_drawn", {}).items():
+        yield f"figure {number} not drawn: {why}"
     if s.does == "tiny":
-        parts.append(str(summary["model"]))
+        yield str(summary["model"])
     if s.does == "answers":
-        parts.append(f"{summary['model']} on {counted(summary['subsets'], 'subset')}")
+        yield f"{summary['model']} on {counted(summary['subsets'], 'subset')}"
     if s.does == "tune":
         ways = (f"{way} {subsets['all']:.1f} %" for way, subsets in summary["accuracy"].items())
-        parts.append(f"itt on items held out: {', '.join(ways)}")
-    return "; ".join(parts)
+        yield f"itt on items held out: {', '.join(ways)}"

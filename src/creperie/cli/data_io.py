@@ -4,6 +4,7 @@ creperie's own.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -154,16 +155,14 @@ def _show_import(document: Json, bench: Benchmark) -> None:
         say("Written to {0}. Next: creperie data check {0}", document["out"])
 
 
-def _item_rows(item: Item) -> list[list[str]]:
-    """Return the rows that show an item in the table, one per caption. For an item with several images, each row names
+def _item_rows(item: Item) -> Iterator[list[str]]:
+    """Yield the rows that show an item in the table, one per caption. For an item with several images, each row names
     the images that its caption is true of.
     """
-    rows = []
     for j, caption in enumerate(item.captions):
         true = [image for i, image in enumerate(item.images or ("",)) if item.match[i][j]]
         shown = ", ".join(true) if len(item.images) > 1 else (item.images[0] if item.images and not j else "")
-        rows.append(["" if j else item.subset, "" if j else item.id, shown, "yes" if true else "no", caption])
-    return rows
+        yield ["" if j else item.subset, "" if j else item.id, shown, "yes" if true else "no", caption]
 
 
 #: formats for other tools, with images

@@ -118,35 +118,35 @@ def _pictures(group: RunGroup, contents: Contents, progress: Progress) -> Thumbn
 # -- sections --------------------------------------------------------------------------------------------------------
 
 
-def _sections(groups: Sequence[RunGroup], contents: Contents, progress: Progress) -> list[Section]:
-    """Return the sections of the page above the list of items. If there are several benchmarks, each has a tab."""
-    sections = [("summary", "Summary", _summary(groups, contents.audits))]
+def _sections(groups: Sequence[RunGroup], contents: Contents, progress: Progress) -> Iterator[Section]:
+    """Yield the sections of the page above the list of items. If there are several benchmarks, each has a tab."""
+    yield "summary", "Summary", _summary(groups, contents.audits)
     if len(groups) == 1:
-        return [*sections, *_of_benchmark(groups[0], contents, progress)]
+        yield from _of_benchmark(groups[0], contents, progress)
+        return
     if contents.figures and (drawn := rank_figure(groups)):
-        sections.append(("ranks", "Ranks", drawn))
-    panels = [(group.title, _of_benchmark(group, contents, progress, k)) for k, group in enumerate(groups)]
-    return [*sections, ("benchmarks", "By benchmark", part("tabs", panels))]
+        yield "ranks", "Ranks", drawn
+    panels = [(group.title, list(_of_benchmark(group, contents, progress, k))) for k, group in enumerate(groups)]
+    yield "benchmarks", "By benchmark", part("tabs", panels)
 
 
-def _of_benchmark(group: RunGroup, contents: Contents, progress: Progress, number: int = 0) -> list[Section]:
-    """Return the sections of one benchmark: results, figures, comparisons and audit. `number` is its index among the
+def _of_benchmark(group: RunGroup, contents: Contents, progress: Progress, number: int = 0) -> Iterator[Section]:
+    """Yield the sections of one benchmark: results, figures, comparisons and audit. `number` is its index among the
     benchmarks of the page.
     """
     tables = [(name, task(name).what, task_table(group, name)) for name in group.tasks]
-    sections: list[Section] = [("results", "Results", part("by_task", tables))]
+    yield "results", "Results", part("by_task", tables)
     if contents.figures and (drawn := page_figures(group)):
-        sections.append(("figures", "Figures", drawn))
+        yield "figures", "Figures", drawn
     if contents.comparisons and (compared := _comparisons(group, progress)):
-        sections.append(("comparisons", "Comparisons", compared))
+        yield "comparisons", "Comparisons", compared
         ranked, blind = ranked_and_blind(group.runs)
         if 1 < len(ranked) <= MOST_COMPARED:
-            sections.append(("robustness", "Robustness", robust_part(robustness(ranked, blind=blind), _names(group))))
+            yield "robustness", "Robustness", robust_part(robustness(ranked, blind=blind), _names(group))
     if group.twins:
-        sections.append(("picture", "What the picture adds", sight_part(group, number)))
+        yield "picture", "What the picture adds", sight_part(group, number)
     if audit := contents.audits.get(group.runs[0].hash):
-        sections.append(("audit", "Audit", part("audit", audit, blind_rows(audit), audit_answer(audit))))
-    return sections
+        yield "audit", "Audit", part("audit", audit, blind_rows(audit), audit_answer(audit))
 
 
 def _summary(groups: Sequence[RunGroup], audits: Mapping[str, Document]) -> str:

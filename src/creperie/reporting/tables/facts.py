@@ -90,24 +90,21 @@ def _cells(values: Mapping[str, float], n: int = 0) -> dict[str, MeasuredCell]:
     return {name: MeasuredCell(float(value), n=n) for name, value in values.items()}
 
 
-def _subset_counts(table: str, findings: RecipeFindings) -> list[FactRow]:
+def _subset_counts(table: str, findings: RecipeFindings) -> Iterator[FactRow]:
     printed = published_table(table)
     columns = [column.name for column in printed.columns]
-    rows = []
     for stage, bench in findings.benches.items():
         counts = {name: n for name, n in bench.subsets.items() if name in columns}
         if counts and "total" in columns:
             counts["total"] = sum(counts.values())
         label = f"items after stage {stage}"
-        rows.append(FactRow(label, printed.rows[0].model, "", _cells(counts), (bench.name,), by="files"))
-    return rows
+        yield FactRow(label, printed.rows[0].model, "", _cells(counts), (bench.name,), by="files")
 
 
-def _sugarcrepe_4(findings: RecipeFindings) -> list[FactRow]:
-    """Return the rows of SugarCrepe's Table 4, which compares the foils of two benchmarks by scores such as grammar.
+def _sugarcrepe_4(findings: RecipeFindings) -> Iterator[FactRow]:
+    """Yield the rows of SugarCrepe's Table 4, which compares the foils of two benchmarks by scores such as grammar.
     The paper's mean scores are between 0 and 1; others are left out.
     """
-    rows = []
     for stage, document in findings.pairwise.items():
         for row in document["results"]:
             attacker, n = row["attacker"], int(row["n"])
@@ -122,19 +119,17 @@ def _sugarcrepe_4(findings: RecipeFindings) -> list[FactRow]:
             label = f"{stage}: {attacker}" + (f" by {model_label(model)}" if model else "") + tied
             benches = document["first"], document["second"]
             stands_in = f"blind:{attacker}?model={model}" not in _PAPERS_SCORES
-            rows.append(FactRow(label, SCORES[attacker], KINDS[row["kind"]], cells, benches, stands_in))
-    return rows
+            yield FactRow(label, SCORES[attacker], KINDS[row["kind"]], cells, benches, stands_in)
 
 
 #: the papers' plausibility and grammar models; others stand in for them
 _PAPERS_SCORES = (*model_uris("Vera"), *model_uris("Grammar"))
 
 
-def _sugarcrepe_6(findings: RecipeFindings) -> list[FactRow]:
-    """Return GPT-4V's rows of SugarCrepe's Table 6, computed from the answers that SugarCrepe's authors released.
+def _sugarcrepe_6(findings: RecipeFindings) -> Iterator[FactRow]:
+    """Yield GPT-4V's rows of SugarCrepe's Table 6, computed from the answers that SugarCrepe's authors released.
     Values are means over both orders of the captions. The mean over the subsets is included if no subset is missing.
     """
-    rows = []
     subsets = {s for c in published_table("sugarcrepe/6").columns for s in c.subsets if c.measured}
     for stage, document in findings.answers.items():
         cells = {}
@@ -145,12 +140,10 @@ def _sugarcrepe_6(findings: RecipeFindings) -> list[FactRow]:
         if set(cells) == subsets:
             cells["average"] = _joined(list(cells.values()))
         label = f"{stage}: released answers"
-        rows.append(FactRow(label, document["model"], "OpenAI", cells, ("sugarcrepe",), by="answers"))
-    return rows
+        yield FactRow(label, document["model"], "OpenAI", cells, ("sugarcrepe",), by="answers")
 
 
-def _sugarcrepe_9(findings: RecipeFindings) -> list[FactRow]:
-    rows = []
+def _sugarcrepe_9(findings: RecipeFindings) -> Iterator[FactRow]:
     for stage, document in findings.people.items():
         if document.get("task") != "better-foil":
             continue
@@ -163,8 +156,7 @@ def _sugarcrepe_9(findings: RecipeFindings) -> list[FactRow]:
                 pile.update({column: row.get(name, 0) for column, name in columns})
         who, scripted = _answered_by(document, stage)
         for (kind, evaluation), pile in piles.items():
-            rows.append(FactRow(who, evaluation, kind, _cells(pile, pile.total()), tuple(sources), scripted))
-    return rows
+            yield FactRow(who, evaluation, kind, _cells(pile, pile.total()), tuple(sources), scripted)
 
 
 def _answered_by(document: Document, stage: str) -> tuple[str, bool]:
@@ -186,14 +178,13 @@ def annotators(n: int, scripted: bool) -> str:
 
 def _trained(
     findings: RecipeFindings, of: str, rows: Mapping[str, str], groups: Mapping[str, str], columns: Mapping[str, str]
-) -> list[FactRow]:
-    """Return rows of a table, made from training studies. If `of` is "RN50", studies that train from scratch are used,
+) -> Iterator[FactRow]:
+    """Yield rows of a table, made from training studies. If `of` is "RN50", studies that train from scratch are used,
     else studies that tune a trained model.
 
     `rows` maps the studies' arms (types of training foils) to the paper's names of models. `groups` maps arms to the
     paper's groups of rows. `columns` maps the paper's columns to those of the studies.
     """
-    made = []
     for stage, document in findings.trainings.items():
         if document.get("scratch", False) != (of == "RN50"):
             continue
@@ -218,8 +209,7 @@ def _trained(
             benches = tuple(b for b, kind in zip(document["benchmarks"], ("biased", "clean")) if kind in kinds)
             alone = stands_in and not groups  # one model is not two architectures
             place = ("", "") if alone else (model, groups.get(arm, of))
-            made.append(FactRow(label, *place, cells, benches, stands_in))
-    return made
+            yield FactRow(label, *place, cells, benches, stands_in)
 
 
 def _over_seeds(values: Sequence[float], n: int) -> MeasuredCell:
@@ -239,21 +229,21 @@ def _foils_of(arm: str, exams: Sequence[Document]) -> str:
     return f"{counts} examples with {arm} foils" if counts else f"{arm} foils"
 
 
-def _sugarcrepe_5(findings: RecipeFindings) -> list[FactRow]:
-    return [row for of, rows in ARM_ROWS.items() for row in _trained(findings, of, rows, {}, _BIASED | _CLEAN)]
+def _sugarcrepe_5(findings: RecipeFindings) -> Iterator[FactRow]:
+    for of, rows in ARM_ROWS.items():
+        yield from _trained(findings, of, rows, {}, _BIASED | _CLEAN)
 
 
-def _sugarcrepe_10(findings: RecipeFindings) -> list[FactRow]:
+def _sugarcrepe_10(findings: RecipeFindings) -> Iterator[FactRow]:
     groups = {arm: f"{'refined' if arm.endswith('-refined') else 'template'} hard negatives" for arm in REFINED_ROWS}
     return _trained(findings, "RN50", REFINED_ROWS, groups | {"none": ""}, _CLEAN)
 
 
-def _scpp_9(findings: RecipeFindings) -> list[FactRow]:
-    """Return the lexical similarities of SugarCrepe++'s Table 9, computed from its released captions. They are cut off
+def _scpp_9(findings: RecipeFindings) -> Iterator[FactRow]:
+    """Yield the lexical similarities of SugarCrepe++'s Table 9, computed from its released captions. They are cut off
     after two digits, as in the paper.
     """
     # The syntactic similarities would need the paper's parser.
-    rows = []
     printed = [row.model for row in published_table("sugarcrepe++/9").rows]
     named = [re.split(": | and | ", model) for model in printed]  # subset, number, and the names of two captions
     for stage, bench in findings.benches.items():
@@ -264,12 +254,10 @@ def _scpp_9(findings: RecipeFindings) -> list[FactRow]:
             if captions := items.get((subset, number)):
                 alike = float(character_similarity(*([captions[name]] for name in pair))[0])
                 cells = {"lexical": MeasuredCell(math.floor(100 * alike + 1e-4) / 100)}
-                rows.append(FactRow(f"stage {stage}", model, "", cells, (bench.name,), by="files"))
-    return rows
+                yield FactRow(f"stage {stage}", model, "", cells, (bench.name,), by="files")
 
 
-def _scpp_13(findings: RecipeFindings) -> list[FactRow]:
-    rows = []
+def _scpp_13(findings: RecipeFindings) -> Iterator[FactRow]:
     for stage, document in findings.tunings.items():
         model = str(document["model"])
         group = next((g for word, g in TUNED.items() if word in stage or word in model.lower()), "CLIP-ViT-B/32")
@@ -289,8 +277,7 @@ def _scpp_13(findings: RecipeFindings) -> list[FactRow]:
             unchanged = row["way"] != "frozen" and row["accuracy"] == frozen
             label = f"{name_of}, {way}" + " (no answer differs from the frozen model's)" * unchanged
             benches = tuple(b for b in (document.get("benchmark"),) if b)
-            rows.append(FactRow(label, f"{group}, {way}", group, cells, benches, stands_in=not own))
-    return rows
+            yield FactRow(label, f"{group}, {way}", group, cells, benches, stands_in=not own)
 
 
 #: Table 20 of SugarCrepe++: column → name, task, models that fill it, and stand-ins if none of them was scored. CLIP's
@@ -302,13 +289,12 @@ _JUDGES: dict[str, tuple[str, str, tuple[str, ...], tuple[str, ...]]] = {
 }
 
 
-def _scpp_20(findings: RecipeFindings) -> list[FactRow]:
-    """Return the rows of SugarCrepe++'s Table 20. For each model, the subsets with the same kind of foil (replace or
+def _scpp_20(findings: RecipeFindings) -> Iterator[FactRow]:
+    """Yield the rows of SugarCrepe++'s Table 20. For each model, the subsets with the same kind of foil (replace or
     swap) are averaged without weights. Each value is the mean of these averages over models. The value for CLIP is the
     mean over the 15 variants of Table 12.
     """
     variants = [uri for row in published_table("sugarcrepe++/12").rows for uri in row.uris]
-    rows = []
     for kind, bench in itertools.product(("replace", "swap"), dict.fromkeys(bench for _, bench, _ in findings.runs)):
         cells: dict[str, MeasuredCell] = {}
         others: list[str] = []
@@ -324,8 +310,7 @@ def _scpp_20(findings: RecipeFindings) -> list[FactRow]:
             others += [f"{name} by {model_label(model)}" for model in used if not own]
         label = f"{kind}: {', '.join(others)}" if others else kind
         group = "SugarCrepe" if bench in benchmark_names("sugarcrepe") else "SugarCrepe++"
-        rows.append(FactRow(label, kind.capitalize(), group, cells, (bench,), bool(others)))
-    return rows
+        yield FactRow(label, kind.capitalize(), group, cells, (bench,), bool(others))
 
 
 def _means_of(findings: RecipeFindings, bench: str, task: str, kind: str) -> dict[str, MeasuredCell]:
@@ -356,11 +341,10 @@ def _joined(cells: Sequence[MeasuredCell]) -> MeasuredCell:
     return MeasuredCell(mean, mean - below, mean + above, n, ties, tie_rule="wrong")
 
 
-def _sade_1(findings: RecipeFindings) -> list[FactRow]:
-    """Return the rows of SADE's Table 1: sizes, chance levels, and people's ratings before and after filtering. Its
+def _sade_1(findings: RecipeFindings) -> Iterator[FactRow]:
+    """Yield the rows of SADE's Table 1: sizes, chance levels, and people's ratings before and after filtering. Its
     columns are the parts (branches) of SADE.
     """
-    rows = []
     for stage, bench in findings.benches.items():
         if stage in findings.people:  # rated items, before filtering
             continue
@@ -378,7 +362,7 @@ def _sade_1(findings: RecipeFindings) -> list[FactRow]:
             for values, level in zip(figures.values(), levels):
                 values[column] = level
         for (model, group), values in figures.items():
-            rows.append(FactRow(f"{model} after stage {stage}", model, group, _cells(values), (bench.name,)))
+            yield FactRow(f"{model} after stage {stage}", model, group, _cells(values), (bench.name,))
     for stage, document in findings.people.items():
         if document.get("task") != "bias-rating":
             continue
@@ -390,8 +374,7 @@ def _sade_1(findings: RecipeFindings) -> list[FactRow]:
             titles = [c.title for c in published_table("sade/1").columns if c.name in {*same} & {*rated}]
             who, scripted = _answered_by(document, stage)
             who += f"; the filter left nothing out of {', '.join(titles)}" if titles else ""
-            rows.append(FactRow(who, model, "bias rated by people", cells, (source,), scripted))
-    return rows
+            yield FactRow(who, model, "bias rated by people", cells, (source,), scripted)
 
 
 def _branches(subsets: Iterable[str]) -> dict[str, str]:
@@ -399,12 +382,11 @@ def _branches(subsets: Iterable[str]) -> dict[str, str]:
     return {COLUMNS[branch]: name for name in subsets if (branch := stands_for(name)) in COLUMNS}
 
 
-def _hit_2(findings: RecipeFindings) -> list[FactRow]:
-    """Return how many captions have each of the two constructions (passive and ditransitive), in total and by source
+def _hit_2(findings: RecipeFindings) -> Iterator[FactRow]:
+    """Yield how many captions have each of the two constructions (passive and ditransitive), in total and by source
     (the tag `source`). No total is given for a benchmark with a single source.
     """
     # A source that stands in for a published one is counted under the published name (`world-as-cc` as `cc`).
-    rows = []
     for stage, bench in findings.benches.items():
         for group, ending in (("as parsed", ""), ("simplified", "-simplified")):
             for model, subset in (("Active/Passive", "passive"), ("Ditransitive", "dative")):
@@ -417,8 +399,7 @@ def _hit_2(findings: RecipeFindings) -> list[FactRow]:
                 if ending and (n := same_captions(bench, subset, subset + ending)):
                     label += f"; {n:,} of {len(items):,} have no word left out"
                 other = any("-as-" in tag for tag in tags)
-                rows.append(FactRow(label, model, group, _cells(counts), (bench.name,), other))
-    return rows
+                yield FactRow(label, model, group, _cells(counts), (bench.name,), other)
 
 
 def same_captions(bench: Benchmark, one: str, two: str) -> int:
@@ -429,11 +410,10 @@ def same_captions(bench: Benchmark, one: str, two: str) -> int:
     return sum(captions.get(item.id) == item.captions for item in bench.only([two]))
 
 
-def _hit_c(findings: RecipeFindings) -> list[FactRow]:
-    """Return the effects in table C of Hit or Be Hit, by their names there. They are estimated once for all models
+def _hit_c(findings: RecipeFindings) -> Iterator[FactRow]:
+    """Yield the effects in table C of Hit or Be Hit, by their names there. They are estimated once for all models
     together and once for each model.
     """
-    rows = []
     printed = {(row.group, row.model) for row in published_table("hit-or-be-hit/C").rows}
     for stage, document in findings.fits.items():
         benches = [bench for bench in findings.benches.values() if bench.name in document.get("benchmarks", ())]
@@ -449,8 +429,7 @@ def _hit_c(findings: RecipeFindings) -> list[FactRow]:
                 label = f"{stage}, {fit['label']}, {model_label(fit['sample'])}: {effect['name']}{by}"
                 for group, name in printed.intersection(_printed_effects(fit["label"], alone, effect["name"])):
                     sets = tuple(document.get("benchmarks", ()))
-                    rows.append(FactRow(label, name, group, cells, sets, stands_in=True))
-    return rows
+                    yield FactRow(label, name, group, cells, sets, stands_in=True)
 
 
 def _not_shorter(benches: Sequence[Benchmark], analysis: str) -> str:
@@ -504,7 +483,7 @@ def _effect_name(name: str) -> str | None:
     return next((known for pattern, known in _NAMES["effects"].items() if fnmatchcase(name, pattern)), None)
 
 
-_Fill = Callable[[RecipeFindings], list[FactRow]]
+_Fill = Callable[[RecipeFindings], Iterator[FactRow]]
 _CLEAN = {name: f"clean {name}" for name in ("replace", "swap", "add")}
 _BIASED = {f"aro_{name}": f"biased {name}" for name in ("replace", "swap", "negate", "shuffle")}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -37,29 +37,29 @@ class TableLine:
     cells: tuple[str, ...]
 
 
-def _grid(filled: FilledTable) -> list[TableLine]:
-    """Return the table's lines. Each published row is followed by our rows of the same model. Our other rows come
+def _grid(filled: FilledTable) -> Iterator[TableLine]:
+    """Yield the table's lines. Each published row is followed by our rows of the same model. Our other rows come
     last.
     """
     table = filled.table
-    lines: list[TableLine] = []
     group, blank = "", ("",) * len(table.columns)
     last_of = {row.group: row for row in table.rows if row.group}
     alone = [ours for ours in filled.ours if ours.row is None]
     for row in table.rows:
         if row.group != group and row.group:
-            lines.append(TableLine("group", row.group, blank))
+            yield TableLine("group", row.group, blank)
         group = row.group
-        lines.append(TableLine("published", row.model, tuple(row.cells[c.name] for c in table.columns)))
+        yield TableLine("published", row.model, tuple(row.cells[c.name] for c in table.columns))
         for ours in filled.ours:
             if ours.row is row:
-                lines += _our_lines(ours, table.columns)
+                yield from _our_lines(ours, table.columns)
         if row is last_of.get(row.group):
-            lines += [line for ours in alone if ours.group == row.group for line in _our_lines(ours, table.columns)]
+            yield from (line for ours in alone if ours.group == row.group for line in _our_lines(ours, table.columns))
     others = [ours for ours in alone if ours.group not in last_of]
     if others and group:
-        lines.append(TableLine("group", "of no group of the paper", blank))
-    return lines + [line for ours in others for line in _our_lines(ours, table.columns)]
+        yield TableLine("group", "of no group of the paper", blank)
+    for ours in others:
+        yield from _our_lines(ours, table.columns)
 
 
 def _notes(filled: FilledTable) -> list[str]:
@@ -78,18 +78,17 @@ def _title(table: PublishedTable) -> str:
     return f"{table.title}, {place}. {table.caption}"
 
 
-def _our_lines(row: OurRow, columns: Sequence[Column]) -> list[TableLine]:
-    lines = [TableLine("run", row.label or row.model, tuple(_value(row, c) for c in columns))]
+def _our_lines(row: OurRow, columns: Sequence[Column]) -> Iterator[TableLine]:
+    yield TableLine("run", row.label or row.model, tuple(_value(row, c) for c in columns))
     levels = {f.level for f in row.figures.values() if not math.isnan(f.low)}
     if levels:
         label = " / ".join(f"{100 * level:g} %" for level in sorted(levels)) + " interval"
-        lines.append(TableLine("interval", label, tuple(_interval(row, c) for c in columns)))
+        yield TableLine("interval", label, tuple(_interval(row, c) for c in columns))
     if any(f.n for f in row.figures.values()):
-        lines.append(TableLine("n", "n", tuple(_size(row, c) for c in columns)))
+        yield TableLine("n", "n", tuple(_size(row, c) for c in columns))
     if row.row is not None and any(_difference(row, c) for c in columns):
         label = f"minus {row.row.model}"
-        lines.append(TableLine("difference", label, tuple(_difference(row, c) for c in columns)))
-    return lines
+        yield TableLine("difference", label, tuple(_difference(row, c) for c in columns))
 
 
 def _size(row: OurRow, column: Column) -> str:
