@@ -187,8 +187,8 @@ def weights_of(record: StudyRecord) -> dict[int, dict[float, float]]:
 # -- people ----------------------------------------------------------------------------------------------------------
 
 
-def annotator_measures(record: StudyRecord, evidence: AnswerEvidence) -> list[Json]:
-    """Return one row per annotator: answers, skips, speed, checks passed, competence, and the log-odds that the answers
+def annotator_measures(record: StudyRecord, evidence: AnswerEvidence) -> Iterator[Json]:
+    """Yield one row per annotator: answers, skips, speed, checks passed, competence, and the log-odds that the answers
     are a habit that ignores the questions.
     """
     task = task_named(record["task"])
@@ -200,28 +200,24 @@ def annotator_measures(record: StudyRecord, evidence: AnswerEvidence) -> list[Js
     kinds = {q["ordinal"]: q["kind"] for q in record["questions"]}
     last = {(row["annotator"], row["question"]): row["event"] for row in record["answers"]}  # perhaps taken back
     skips = Counter((who, kinds[question]) for (who, question), event in last.items() if event == SKIP)
-    rows = []
     for person in record["people"]:
         name = person["annotator"]
         seconds = [s.seconds for _, s in own[name] if s.seconds is not None]
         competence, odds_of_habit = estimates.get(name, (math.nan, math.nan))
-        rows.append(
-            {
-                "annotator": name,
-                "excluded": person["excluded"] is not None,
-                "withdrawn": person["withdrawn"] is not None,
-                "answers": len(own[name]),
-                "skipped": skips[name, MAIN],
-                "median_seconds": statistics.median(seconds) if seconds else math.nan,
-                "active_seconds": sum(seconds),
-                "attention_passed": sum(task.right(s.value, one.expected or {}) for one, s in checks[name]),
-                "attention_asked": len(checks[name]) + skips[name, ATTENTION],  # a skipped check counts as not passed
-                "competence": competence,
-                "odds_of_habit": odds_of_habit,
-                "last": max((s.at for _, s in own[name]), default=None),
-            }
-        )
-    return rows
+        yield {
+            "annotator": name,
+            "excluded": person["excluded"] is not None,
+            "withdrawn": person["withdrawn"] is not None,
+            "answers": len(own[name]),
+            "skipped": skips[name, MAIN],
+            "median_seconds": statistics.median(seconds) if seconds else math.nan,
+            "active_seconds": sum(seconds),
+            "attention_passed": sum(task.right(s.value, one.expected or {}) for one, s in checks[name]),
+            "attention_asked": len(checks[name]) + skips[name, ATTENTION],  # a skipped check counts as not passed
+            "competence": competence,
+            "odds_of_habit": odds_of_habit,
+            "last": max((s.at for _, s in own[name]), default=None),
+        }
 
 
 def _accuracies(evidence: AnswerEvidence) -> list[float]:

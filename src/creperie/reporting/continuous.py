@@ -139,7 +139,9 @@ def junit_xml(audit: Document, result: BaselineResult | None = None) -> str:
 
     failing = _failing(audit, result)
     not_sent = _not_run(audit)
-    suite = ElementTree.Element(
+    root = ElementTree.Element("testsuites")
+    suite = ElementTree.SubElement(
+        root,
         "testsuite",
         name=f"creperie audit {audit['benchmark']}",
         tests=str(len(audit["results"]) + len(not_sent)),
@@ -158,8 +160,6 @@ def junit_xml(audit: Document, result: BaselineResult | None = None) -> str:
     for name, why in not_sent.items():
         case = ElementTree.SubElement(suite, "testcase", classname="audit", name=name)
         ElementTree.SubElement(case, "skipped", message=str(why))
-    root = ElementTree.Element("testsuites")
-    root.append(suite)
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 

@@ -141,18 +141,10 @@ def _latex(table: WrittenTable) -> str:
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", *notes, r"\end{table}"]) + "\n"
 
 
-def _csv(table: WrittenTable) -> str:
-    return csv_text(table.heads, (map(str, row) for row in table.rows))
-
-
-def _html(table: WrittenTable) -> str:
-    return render("reporting", "written.html", table=table)
-
-
 TABLE_FORMS: dict[str, Callable[[WrittenTable], str]] = {
     "text": _text,
     "markdown": _markdown,
     "latex": _latex,
-    "csv": _csv,
-    "html": _html,
+    "csv": lambda table: csv_text(table.heads, (map(str, row) for row in table.rows)),
+    "html": lambda table: render("reporting", "written.html", table=table),
 }

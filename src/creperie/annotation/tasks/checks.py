@@ -47,10 +47,6 @@ def _ask_foils(item: Item, with_image: bool) -> Iterator[Json]:
                 yield {"images": [image], "column": column, "caption": caption, "true": true}
 
 
-def _show_foil(payload: Payload, order: Order) -> PageForm:
-    return PageForm(texts()[FOIL]["ask"], (_verdict(FOIL),), (("Caption", payload["caption"]),), PICTURE)
-
-
 def _known_foil(own: Payload, other: Payload | None) -> KnownAnswers:
     """Return up to two questions with known answers. The first shows a true caption of `own` with its own picture
     (answer: true), the second a true caption of `other` with the picture of `own` (answer: false).
@@ -181,7 +177,9 @@ CHECKS = (
         FOIL,
         "check",
         _ask_foils,
-        _show_foil,
+        lambda payload, order: PageForm(
+            texts()[FOIL]["ask"], (_verdict(FOIL),), (("Caption", payload["caption"]),), PICTURE
+        ),
         lambda payload, value: label_of(value["verdict"], FOIL),
         _known_foil,
         (choice_of("verdict", FOIL),),

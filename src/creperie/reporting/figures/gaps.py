@@ -158,12 +158,10 @@ def _finite(values: Sequence[float] | np.ndarray) -> np.ndarray:
 
 def _shares(axes: Axes, values: np.ndarray, edges: np.ndarray, k: int) -> Any:
     counts, _ = np.histogram(values, edges)
-    shares = counts / max(1, counts.sum())
-    if k == 0:
-        return axes.stairs(shares, edges, fill=True, color=LINE, edgecolor=SOFT, linewidth=0.8)
-    return axes.stairs(
-        shares, edges, fill=True, facecolor="none", edgecolor=colour(k - 1), hatch=hatch(k), linewidth=1.2
-    )
+    style: Any = {"color": LINE, "edgecolor": SOFT, "linewidth": 0.8}
+    if k:
+        style = {"facecolor": "none", "edgecolor": colour(k - 1), "hatch": hatch(k), "linewidth": 1.2}
+    return axes.stairs(counts / max(1, counts.sum()), edges, fill=True, **style)
 
 
 @dataclass(frozen=True)
