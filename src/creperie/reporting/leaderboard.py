@@ -59,6 +59,11 @@ class LeaderboardEntry(RunHeader):
     def name(self) -> str:
         return self.path.name
 
+    @property
+    def written(self) -> str:
+        """When the run was made, to the minute."""
+        return str(self.document["created"]).replace("T", " ")[:16]
+
     def result(self, task_name: str, subset: str = "all") -> Json | None:
         """Return the run's result for a task on a subset; None if the run has none."""
         matching = (r for r in self.document["results"] if r["task"] == task_name and r["subset"] == subset)
@@ -286,7 +291,7 @@ def _row(entry: LeaderboardEntry, link: Markup, name: str, ranks: Mapping[str, s
         number(result["ties"]),
         number(sum(entry.document["finding_counts"].values())),
         _weights(entry.document["model"].get("parameters")),
-        text(str(entry.document["created"]).replace("T", " ")[:16]),
+        text(entry.written),
     ]
 
 

@@ -56,7 +56,7 @@ def last_runs(board: Board) -> list[Json]:
             "task": result["task"],
             "n": count_cell(result["n"], result["void"]).html,
             "result": result_cell(result).html,
-            "when": str(entry.document["created"]).replace("T", " ")[:16],
+            "when": entry.written,
         }
         for entry in latest
         for result in [r for r in entry.document["results"] if r["subset"] == "all"][:1]

@@ -267,13 +267,13 @@ class Studio:
 
     def make(self, query: StudioQuery) -> str:
         """Show the form into which captions are pasted."""
-        return self._made([], [], [], {}, StudioQuery())
+        return self._made([], [], [], {}, [])
 
     def post_make(self, form: StudioQuery) -> str:
         """Make candidates from the captions entered in the form, and show them."""
         captions = [line.strip() for line in form.get("captions", "").splitlines() if line.strip()]
         makers = [maker for maker in MAKERS if form.get(maker)]
-        return self._made(captions, *propose(captions, makers), form)
+        return self._made(captions, *propose(captions, makers), makers)
 
     def _made(
         self,
@@ -281,9 +281,9 @@ class Studio:
         proposed: list[Proposed],
         notes: list[str],
         nothing: dict[int, str],
-        form: StudioQuery,
+        makers: list[str],
     ) -> str:
-        chosen = [maker for maker in MAKERS if form.get(maker)] or ["all"]
+        chosen = makers or ["all"]
         by_source = [
             (text, [(k, p) for k, p in enumerate(proposed) if p.source == n]) for n, text in enumerate(captions)
         ]

@@ -86,9 +86,9 @@ def _our_lines(row: OurRow, columns: Sequence[Column]) -> Iterator[TableLine]:
         yield TableLine("interval", label, tuple(_interval(row, c) for c in columns))
     if any(f.n for f in row.figures.values()):
         yield TableLine("n", "n", tuple(_size(row, c) for c in columns))
-    if row.row is not None and any(_difference(row, c) for c in columns):
-        label = f"minus {row.row.model}"
-        yield TableLine("difference", label, tuple(_difference(row, c) for c in columns))
+    apart = tuple(_difference(row, c) for c in columns)
+    if row.row is not None and any(apart):
+        yield TableLine("difference", f"minus {row.row.model}", apart)
 
 
 def _size(row: OurRow, column: Column) -> str:
