@@ -12,12 +12,11 @@ import numpy as np
 
 from creperie.core import ModelError, Progress, silent
 from creperie.metrics import Input
-from creperie.scoring.cells import pair_cells
 from creperie.scoring.choice import fill_by_choice
 from creperie.scoring.filler import FilledScores, Filler
 from creperie.scoring.findings import Findings, cell_findings, cut_message, item_findings
 from creperie.scoring.handle import Handle
-from creperie.scoring.plan import BenchmarkPart, ScoringPlan
+from creperie.scoring.plan import BenchmarkPart, ScoringPlan, pair_cells
 from creperie.scoring.rates import remember_rates
 from creperie.scoring.sheet import Fault, Sheet
 from creperie.scoring.store import ResultStore
@@ -71,7 +70,7 @@ def _fill_by_towers(filler: Filler, filled: FilledScores, routes: Mapping[Input,
 def _fill_blind(filler: Filler, filled: FilledScores) -> None:
     sheet = filler.blind()
     for part, columns in zip(filler.plan.parts, filled.columns, strict=True):
-        columns["text"] = _number_column(sheet, part.captions)
+        columns["text"] = sheet.numbers(part.captions)
     _report(filler, filled, [], sheet)
 
 
@@ -86,27 +85,20 @@ def _fill_by_pairs(filler: Filler, filled: FilledScores, route: str) -> None:
     cells = pair_cells(filler.plan, route)
     sheet = filler.between(cells) if route == "between" else filler.pairs(cells)
     needs: Input = "image_text" if route == "pair" else "text_text"
+    cut = [Fault(int(r), "caption-cut", cut_message(int(sheet.cut[r]))) for r in np.flatnonzero(sheet.cut)]
     for i, (places, *others) in enumerate(cells.places):
         part = filler.plan.parts[i]
         if others:
             with filler.timings.stage("product"):
                 filled.columns[i][needs] = products(sheet.vectors, places, sheet.vectors, others[0])
         else:
-            filled.columns[i][needs] = _number_column(sheet, places)
-        _report_pairs(part, needs, sheet, places, filled.findings[i])
+            filled.columns[i][needs] = sheet.numbers(places)
+        starts = part.layout.starts(needs)
+        filled.findings[i].merge(cell_findings(part, [*sheet.faults, *cut], places, starts))
         if route == "pair" and filler.log.answers:
-            ends = np.append(part.layout.starts("image_text"), len(places))
-            asked = {k: places[ends[k] : ends[k + 1]] for k in range(len(part.layout))}
-            named = {k: [cells.keys[row].tobytes().hex() for row in rows if row >= 0] for k, rows in asked.items()}
-            filled.keep_answers(i, part, {k: list(filler.log.of(own)) for k, own in named.items()})
-
-
-def _number_column(sheet: Sheet, rows: np.ndarray) -> np.ndarray:
-    """Return the numbers in these rows of a sheet; NaN for row −1 and for rows that were not computed."""
-    values = np.full(len(sheet) + 1, np.nan, np.float32)
-    if sheet.vectors.ndim == 1:
-        values[:-1] = sheet.vectors
-    return values[rows]
+            asked = [cells.keys[rows[rows >= 0]] for rows in np.split(places, starts[1:])]
+            answers = {k: list(filler.log.of(key.tobytes().hex() for key in keys)) for k, keys in enumerate(asked)}
+            filled.keep_answers(i, part, answers)
 
 
 def _report(filler: Filler, filled: FilledScores, images: Iterable[Fault], texts: Sheet) -> None:
@@ -114,16 +106,6 @@ def _report(filler: Filler, filled: FilledScores, images: Iterable[Fault], texts
     cut = {int(row): int(texts.cut[row]) for row in np.flatnonzero(texts.cut)}
     for i, part in enumerate(filler.plan.parts):
         filled.findings[i].merge(item_findings(part, faults, texts.faults, cut, filler.plan))
-
-
-def _report_pairs(part: BenchmarkPart, needs: Input, sheet: Sheet, places: np.ndarray, findings: Findings) -> None:
-    """Add findings about pairs that could not be scored and captions that were cut off. Every item that uses such a
-    pair gets a finding. `sheet` is the table of pairs with their scores, and `places` gives the row of the sheet for
-    each score in the column `needs`.
-    """
-    starts = np.append(part.layout.starts(needs), len(places))
-    cut = [Fault(int(r), "caption-cut", cut_message(int(sheet.cut[r]))) for r in np.flatnonzero(sheet.cut)]
-    findings.merge(cell_findings(part, [*sheet.faults, *cut], places, starts))
 
 
 #: numbers gathered at a time on each side: few enough to stay in the CPU cache

@@ -16,7 +16,6 @@ from creperie.metrics import Input
 from creperie.models import ABILITIES
 from creperie.scoring.answer_log import AnswerLog, Written, cut_items
 from creperie.scoring.batch_size import Timings, pace_for
-from creperie.scoring.cells import PairCells
 from creperie.scoring.driver import Driver
 from creperie.scoring.findings import Findings
 from creperie.scoring.handle import Handle
@@ -29,7 +28,7 @@ from creperie.scoring.passes import (
     score_text_pairs,
     score_texts,
 )
-from creperie.scoring.plan import BenchmarkPart, ScoringPlan
+from creperie.scoring.plan import BenchmarkPart, PairCells, ScoringPlan
 from creperie.scoring.segments import by_group
 from creperie.scoring.sheet import Fault, PairJob, Sheet
 from creperie.scoring.store import ResultStore
@@ -74,9 +73,9 @@ class FilledScores:
         """
         self.answers = self.answers or [{} for _ in self.columns]
         self.answers[number] = answers
-        starts = np.append(part.layout.starts("image_text"), len(self.columns[number]["image_text"]))
+        scores = np.split(self.columns[number]["image_text"], part.layout.starts("image_text")[1:])  # views
         for item in cut_items(answers):
-            self.columns[number]["image_text"][starts[item] : starts[item + 1]] = np.nan
+            scores[item][:] = np.nan
 
 
 @dataclass(eq=False)
@@ -146,8 +145,7 @@ class Filler:
         )
         broken = {f.row: f for f in self.plan.broken}
         for row in np.flatnonzero(np.isin(image, np.fromiter(broken, np.int64))):
-            fault = broken[int(image[row])]
-            sheet.give_up([Fault(int(row), fault.code, fault.message)])
+            sheet.give_up(broken[int(image[row])].at(row))
         missing = np.flatnonzero(~sheet.done)
         if len(missing):
             jobs = [
