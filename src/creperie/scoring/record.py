@@ -60,7 +60,9 @@ class ModelPass:
         origin = origin_of(part.bench, keys, self.handle.fingerprint, tasks, self.options.settings)
         document = _document(part.bench, self.handle, origin, self.options)
         began = time.perf_counter()
-        document["results"] = _results(Run(document, table), self.options)
+        run = Run(document, table)
+        shown = [n for n in tasks if self.options.shard is None or task(n).needs in run.inputs]
+        document["results"] = [r.as_dict() for r in run.evaluate(shown)] if shown else []  # a shard may lack scores
         now = time.perf_counter()
         scored = {k: len(part.layout) - table.column(k).null_count for k in sorted(used)}
         document["coverage"] = {"items": len(part.layout), **scored}
@@ -74,14 +76,6 @@ class ModelPass:
         if self.options.shard is None:
             return run
         return marked(run, self.options.shard, whole, keys)
-
-
-def _results(run: Run, options: ScoreOptions) -> list[dict[str, Any]]:
-    """Return the results of all tasks of a run. In the run of a shard, tasks for which no item has scores are left
-    out.
-    """
-    tasks = [n for n in run.tasks if task(n).needs in run.inputs] if options.shard else list(run.tasks)
-    return [r.as_dict() for r in run.evaluate(tasks)] if tasks else []
 
 
 def _document(bench: Benchmark, handle: Handle, origin: RunOrigin, options: ScoreOptions) -> dict[str, Any]:

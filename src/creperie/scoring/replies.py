@@ -236,11 +236,11 @@ def import_answers(path: str | Path, *, model: str = "", order: str = "") -> Run
     file = Path(path)
     records = _records(file)
     order = order or _order_of(file)
-    name, subset = _names(file)
+    parts = re.fullmatch(r"(.+)-(\w+)", file.stem)  # as in gpt4v-swap_obj
+    name, subset = parts.groups() if parts else ("answers", file.stem)
     items, scores, findings = [], [], []
     disagree = 0
     for key, record in records.items():
-        _check(record, f"{file}: record {key!r}")
         captions = (record["caption"], record["negative_caption"])
         items.append(Item(key, subset, (record["filename"],), captions, choice(1, 1), {}))
         read = _chosen(record["answer"], captions, order)
@@ -266,14 +266,12 @@ def _records(file: Path) -> dict[str, dict[str, Any]]:
     records = {key: value for key, value in document.items() if isinstance(value, dict)}
     if not records:
         raise DataError("contains no records", where=file, hint=RECORDS)
+    for key, record in records.items():
+        for name, kind in FIELDS.items():
+            if not isinstance(record.get(name), kind):
+                what = f"{name!r} is missing, or not {'text' if kind is str else 'an object'}"
+                raise DataError(what, where=f"{file}: record {key!r}", hint=RECORDS)
     return records
-
-
-def _check(record: Mapping[str, Any], where: str) -> None:
-    for name, kind in FIELDS.items():
-        if not isinstance(record.get(name), kind):
-            what = f"{name!r} is missing, or not {'text' if kind is str else 'an object'}"
-            raise DataError(what, where=where, hint=RECORDS)
 
 
 def _chosen(answer: Mapping[str, Any], captions: tuple[str, str], order: str) -> Parsed:
@@ -296,9 +294,3 @@ def _order_of(file: Path) -> str:
         where=file,
         hint="pass `order='positive-first'` or `order='negative-first'`",
     )
-
-
-def _names(file: Path) -> tuple[str, str]:
-    """Return the model and the subset that a file name such as `gpt4v-swap_obj.json` contains."""
-    parts = re.fullmatch(r"(.+?)-(\w+)", file.stem)
-    return (parts[1], parts[2]) if parts else ("answers", file.stem)
