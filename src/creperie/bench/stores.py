@@ -18,16 +18,13 @@ import zlib
 from abc import ABC, abstractmethod
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import groupby
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 from creperie.bench.images import MAX_BYTES, ImageError, picture_type, safe_path
 from creperie.core import DataError, cache_home, check_members, open_parquet, reading_parquet, write_bytes
-
-#: What to do about a file of more than `MAX_BYTES`.
-_SMALLER = f"save it smaller: at most {MAX_BYTES:,} bytes are read"
 
 
 def pictures_in_memory() -> Path:
@@ -181,11 +178,13 @@ class KeyedImageStore(ABC):
         return []
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopen, (str(self.path), getattr(self, "follow_links", True))
+        return partial(open_store, follow_links=getattr(self, "follow_links", True)), (str(self.path),)
 
 
-def _reopen(path: str, follow_links: bool) -> KeyedImageStore:
-    return open_store(Path(path), follow_links=follow_links)
+def _check_size(size: int, where: object) -> None:
+    if size > MAX_BYTES:
+        hint = f"save it smaller: at most {MAX_BYTES:,} bytes are read"
+        raise ImageError("image-too-large", f"is too large: it has {size:,} bytes", where=where, hint=hint)
 
 
 class FolderStore(KeyedImageStore):
@@ -218,9 +217,7 @@ class FolderStore(KeyedImageStore):
         if not self.follow_links and not path.resolve().is_relative_to(self._root):
             raise ImageError("unsafe-image", "is a link that leads out of the images folder", where=path)
         try:
-            size = path.stat().st_size
-            if size > MAX_BYTES:
-                raise ImageError("image-too-large", f"is too large: it has {size:,} bytes", where=path, hint=_SMALLER)
+            _check_size(path.stat().st_size, path)
             return path.read_bytes()
         except OSError as e:
             raise ImageError("missing-image", f"cannot be read ({e.strerror})", where=path) from None
@@ -290,17 +287,14 @@ class ZipStore(Archive):
 
     def _list(self) -> dict[str, Any]:
         check_members(len(self._zip.infolist()), str(self.path))
-        named = [(_entry_name(i.filename), i) for i in self._zip.infolist() if not i.is_dir()]
-        self._counts = Counter(name for name, _ in named if name)
-        return {name: info for name, info in named if name}
+        named = [(name, i) for i in self._zip.infolist() if not i.is_dir() and (name := _entry_name(i.filename))]
+        self._counts = Counter(name for name, _ in named)
+        return dict(named)
 
     def _bytes(self, name: str) -> bytes:
         info = self._entries[name]
         where = f"{self.path}/{name}"
-        if info.file_size > MAX_BYTES:
-            raise ImageError(
-                "image-too-large", f"is too large: it has {info.file_size:,} bytes", where=where, hint=_SMALLER
-            )
+        _check_size(info.file_size, where)
         try:
             with self._lock, self._zip.open(info) as entry:
                 return entry.read(MAX_BYTES)
