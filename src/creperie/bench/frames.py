@@ -47,7 +47,9 @@ def from_pandas(frame: Any, *, images: str | Path | None = None, name: str = "fr
         return _from_items(frame, name, images)
     columns = _columns_of(frame, name)
     if roles == Roles() and is_native(list(columns), "parquet"):
-        return _from_items(items_of_columns(_with_keys(columns, name), name), name, images)
+        cells = columns["images"]
+        columns["images"] = [[_picture_key(one, f"{name}['images']") for one in row] for row in cells]
+        return _from_items(items_of_columns(columns, name), name, images)
     roles = resolve(roles, table_of_columns(name, columns))
     cells = [cell for column in roles.image for cell in columns[column]]
     keys, store = _pictures(cells, f"{name}[{', '.join(roles.image)}]", images)
@@ -70,11 +72,6 @@ def _with_images(item: Item, keys: Sequence[str | None]) -> Item:
         what = "one of its images is missing"
         raise DataError(what, where=f"item {item.subset}/{item.id}", hint="give the image, or leave the item out")
     return replace(item, images=tuple(key for key in keys if key is not None))
-
-
-def _with_keys(columns: dict[str, list[Any]], name: str) -> dict[str, list[Any]]:
-    """Return the columns of a frame with creperie's own column names. Images are replaced by their keys."""
-    return {**columns, "images": [[_picture_key(one, f"{name}['images']") for one in row] for row in columns["images"]]}
 
 
 def _warn_of_losses(bench: Benchmark, roles: Roles) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from creperie.bench.benchmark import Benchmark
 from creperie.bench.formats.format import Format, FormatSource, described
 from creperie.bench.formats.literals import literal_texts
-from creperie.bench.formats.published import NoItem, PublishedFile, read_parts, reader
+from creperie.bench.formats.published import NoItem, PublishedFile, read_parts, records_format
 from creperie.bench.formats.record import Record, image_of, number_of, tags_of, text_of, texts_of
 from creperie.bench.formats.recordfile import RecordKind
 from creperie.bench.formats.textfile import find_files, is_data_json, stem_of
@@ -37,7 +37,7 @@ def _vg_item(record: Record, subset: str) -> Item:
 
 def _vg(name: str, word: str) -> Format:
     expected = f"ARO file (visual_genome_{word}.json)"
-    return described(name, reader(name, lambda n: is_data_json(n) and word in n.lower(), expected, "list", _vg_item))
+    return records_format(name, lambda n: is_data_json(n) and word in n.lower(), expected, "list", _vg_item)
 
 
 # -- word order ------------------------------------------------------------------------------------------------------
@@ -85,5 +85,5 @@ FORMATS = (
     _vg("aro-vg-attribution", "attribution"),
     _order("aro-coco-order"),
     _order("aro-flickr-order"),
-    described("negclip", reader("negclip", lambda n: n.endswith(".tsv"), "NegCLIP file (*.tsv)", "tsv", _negclip_item)),
+    records_format("negclip", lambda n: n.endswith(".tsv"), "NegCLIP file (*.tsv)", "tsv", _negclip_item),
 )

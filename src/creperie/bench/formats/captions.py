@@ -30,6 +30,9 @@ def _benchmark(name: str, files: list[tuple[str, Path]], rows: Iterable[Row | Sk
             skipped.append(row)
             continue
         id_, subset, image, captions, tags = row
+        if not captions:
+            skipped.append(SkippedRecord(subset, id_, "an image without captions"))
+            continue
         reference = image_reference(image) if "#" in image else image
         columns.add(id_, subset, [reference], captions, [True] * len(captions), tags)
     return finished(name, columns.table(), files, skipped)
@@ -55,7 +58,7 @@ def _records(document: Any, name: str, path: Path) -> Iterator[Record]:
 # -- COCO annotations ------------------------------------------------------------------------------------------------
 
 
-def _coco_rows(files: list[tuple[str, Path]]) -> Iterator[Row | SkippedRecord]:
+def _coco_rows(files: list[tuple[str, Path]]) -> Iterator[Row]:
     for name, path in files:
         document = read_json(path, strict=True)
         names: dict[str, str] = {}
@@ -71,7 +74,7 @@ def _coco_rows(files: list[tuple[str, Path]]) -> Iterator[Row | SkippedRecord]:
                 raise note.error(f"there is no image with the id {id_}")
             captions[id_].append(text_of(note, "caption"))
         for id_, file in names.items():
-            yield _row(id_, stem_of(name), file, captions[id_])
+            yield id_, stem_of(name), file, captions[id_], {}
 
 
 def _whole_number(record: Record, name: str) -> str:
@@ -80,18 +83,10 @@ def _whole_number(record: Record, name: str) -> str:
     return str(value)
 
 
-def _row(
-    id_: str, subset: str, image: str, captions: list[str], tags: dict[str, Tag] | None = None
-) -> Row | SkippedRecord:
-    if captions:
-        return id_, subset, image, captions, tags or {}
-    return SkippedRecord(subset, id_, "an image without captions")
-
-
 # -- Karpathy's splits -----------------------------------------------------------------------------------------------
 
 
-def _karpathy_rows(files: list[tuple[str, Path]]) -> Iterator[Row | SkippedRecord]:
+def _karpathy_rows(files: list[tuple[str, Path]]) -> Iterator[Row]:
     for name, path in files:
         document = read_json(path, strict=True)
         if isinstance(document, dict):
@@ -100,10 +95,8 @@ def _karpathy_rows(files: list[tuple[str, Path]]) -> Iterator[Row | SkippedRecor
             yield from (_listed_row(record, name) for record in _records(document, "", path))
 
 
-def _split_row(record: Record, name: str) -> Row | SkippedRecord:
-    """Return the row for an image in Karpathy's split files: {"filename", "split", "sentences": [{"raw"}]}. Return a
-    skipped record if the image has no captions.
-    """
+def _split_row(record: Record, name: str) -> Row:
+    """Return the row for an image in Karpathy's split files: {"filename", "split", "sentences": [{"raw"}]}."""
     sentences = record.fields.get("sentences")
     if not isinstance(sentences, list):
         raise record.error(f"'sentences' is {kind_of(sentences)}, expected a list")
@@ -112,16 +105,16 @@ def _split_row(record: Record, name: str) -> Row | SkippedRecord:
     image = f"{text_of(record, 'filepath')}/{file}" if record.fields.get("filepath") else file
     own = {key: str(value) for key in ("cocoid", "imgid") if type(value := record.fields.get(key)) is int}
     tags: dict[str, Tag] = {"cocoid": own["cocoid"]} if "cocoid" in own else {}
-    return _row(own.get("imgid", record.key), split, image, captions, tags)
+    return own.get("imgid", record.key), split, image, captions, tags
 
 
-def _listed_row(record: Record, name: str) -> Row | SkippedRecord:
+def _listed_row(record: Record, name: str) -> Row:
     """Return the row for a record of the retrieval files derived from Karpathy's splits: {"image", "caption"}. The
-    caption is a text or a list of texts; if the list is empty, return a skipped record.
+    caption is a text or a list of texts.
     """
     several = isinstance(record.fields.get("caption"), list)
     captions = texts_of(record, "caption", least=0) if several else [text_of(record, "caption")]
-    return _row(record.key, stem_of(name).rsplit("/", 1)[-1], text_of(record, "image"), captions)
+    return record.key, stem_of(name).rsplit("/", 1)[-1], text_of(record, "image"), captions, {}
 
 
 # -- Flickr ----------------------------------------------------------------------------------------------------------
@@ -178,7 +171,7 @@ def _flickr_line(line: str) -> tuple[str, str] | None:
 # -- Conceptual Captions ---------------------------------------------------------------------------------------------
 
 
-def _conceptual_rows(files: list[tuple[str, Path]]) -> Iterator[Row | SkippedRecord]:
+def _conceptual_rows(files: list[tuple[str, Path]]) -> Iterator[Row]:
     for name, path in files:
         subset = stem_of(name)
         for number, line in read_lines(path):
@@ -190,9 +183,7 @@ def _conceptual_rows(files: list[tuple[str, Path]]) -> Iterator[Row | SkippedRec
 
 
 def _format(
-    name: str,
-    rows: Callable[[list[tuple[str, Path]]], Iterator[Row | SkippedRecord]],
-    accepts: Callable[[str], bool],
+    name: str, rows: Callable[[list[tuple[str, Path]]], Iterable[Row | SkippedRecord]], accepts: Callable[[str], bool]
 ) -> Format:
     def read(source: FormatSource) -> Benchmark:
         files = find_files(source.path, accepts, f"file of {title_of(name)}")

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from creperie.bench.formats.format import described
-from creperie.bench.formats.published import lines_writer, reader, texts_by_truth
+from creperie.bench.formats.published import lines_writer, records_format, texts_by_truth
 from creperie.bench.formats.record import Record, id_of, image_key, image_of, tags_of, text_of
 from creperie.bench.formats.recordfile import TABLES
 from creperie.bench.item import Item, Tag, choice
@@ -48,5 +47,5 @@ def _row(item: Item) -> dict[str, Any]:
 
 
 _FILES = "file of Hit or Be Hit (*.jsonl, *.csv)"
-_READ = reader("hit-or-be-hit", lambda n: n.lower().endswith(TABLES), _FILES, None, _item)
-FORMATS = (described("hit-or-be-hit", _READ, lines_writer(_row)),)
+_WRITE = lines_writer(_row)
+FORMATS = (records_format("hit-or-be-hit", lambda n: n.lower().endswith(TABLES), _FILES, None, _item, _WRITE),)

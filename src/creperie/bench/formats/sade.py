@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from creperie.bench.formats.format import described
-from creperie.bench.formats.published import lines_writer, reader, texts_by_truth
+from creperie.bench.formats.published import lines_writer, records_format, texts_by_truth
 from creperie.bench.formats.record import Record, id_of, image_key, image_of, text_of, texts_of
 from creperie.bench.images import image_reference
 from creperie.bench.item import PAIRED, Item, choice
@@ -44,5 +43,5 @@ def _row(item: Item) -> dict[str, Any]:
     return {**head, "image": image_key(item), "references": [true, *false]}
 
 
-_READ = reader("sade", lambda n: n.lower().endswith(_ENDINGS), "file of SADE branches (*.jsonl)", None, _item)
-FORMATS = (described("sade", _READ, lines_writer(_row)),)
+_FILES = "file of SADE branches (*.jsonl)"
+FORMATS = (records_format("sade", lambda n: n.lower().endswith(_ENDINGS), _FILES, None, _item, lines_writer(_row)),)

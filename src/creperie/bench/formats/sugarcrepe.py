@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from creperie.bench.formats.format import described
-from creperie.bench.formats.published import NoItem, reader, texts_by_truth, writer
+from creperie.bench.formats.published import NoItem, records_format, texts_by_truth, writer
 from creperie.bench.formats.record import (
     Record,
     id_of,
@@ -62,14 +61,20 @@ def _value_pp(item: Item) -> dict[str, Any]:
 
 
 FORMATS = (
-    described(
+    records_format(
         "sugarcrepe",
-        reader("sugarcrepe", is_data_json, "SugarCrepe file (*.json)", "object", _item),
+        is_data_json,
+        "SugarCrepe file (*.json)",
+        "object",
+        _item,
         writer(lambda subset: (f"{subset}.json", "object", _value)),
     ),
-    described(
+    records_format(
         "sugarcrepe++",
-        reader("sugarcrepe++", is_data_json, "SugarCrepe++ file (*.json)", "list", _item_pp),
+        is_data_json,
+        "SugarCrepe++ file (*.json)",
+        "list",
+        _item_pp,
         writer(lambda subset: (f"{subset}.json", "list", _value_pp)),
     ),
 )

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from creperie.bench.benchmark import Benchmark
 from creperie.bench.formats.format import FormatSource, described
-from creperie.bench.formats.published import NoItem, reader
+from creperie.bench.formats.published import NoItem, records_format
 from creperie.bench.formats.record import Record, image_of, kind_of, tags_of, text_of
 from creperie.bench.formats.textfile import is_data_json
 from creperie.bench.item import Item, choice
@@ -50,7 +50,7 @@ def _votes(record: Record) -> dict[str, int]:
 
 def _read(source: FormatSource) -> Benchmark:
     item = _reader(source.choice("valid", ("only", "all")) == "all")
-    return reader("valse", is_data_json, "VALSE file (*.json)", "object", item)(source)
+    return records_format("valse", is_data_json, "VALSE file (*.json)", "object", item).read(source)
 
 
 FORMATS = (described("valse", _read),)

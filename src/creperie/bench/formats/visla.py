@@ -46,15 +46,18 @@ def _spatial_value(item: Item) -> dict[str, Any]:
     return dict(zip(_SPATIAL, (image_key(item), first, second, negative, other), strict=True))
 
 
-_ITEMS = {"generic": _generic_item, "spatial": _spatial_item}
-_VALUES = {"generic": _generic_value, "spatial": _spatial_value}
+#: kind → its columns, and the functions that make an item of a record and a record of an item
+_KINDS = {
+    "generic": (_GENERIC, _generic_item, _generic_value),
+    "spatial": (_SPATIAL, _spatial_item, _spatial_value),
+}
 
 
-def _reader(kinds: tuple[str, ...]) -> Callable[[FormatSource], Benchmark]:
+def _reader(*kinds: str) -> Callable[[FormatSource], Benchmark]:
     def read(source: FormatSource) -> Benchmark:
         files = find_files(source.path, lambda name: name.lower().endswith("visla.tsv"), "VISLA file (*_VISLA.tsv)")
         chosen = [(name, path, kind) for name, path in files for kind in [_file_kind(path)] if kind in kinds]
-        parts = [PublishedFile(name, path, kind, "plain-tsv", _ITEMS[kind]) for name, path, kind in chosen]
+        parts = [PublishedFile(name, path, kind, "plain-tsv", _KINDS[kind][1]) for name, path, kind in chosen]
         if not parts:
             what = f"this is not the {kinds[0]} file of VISLA"
             raise DataError(what, where=source.path, hint=f"write visla:PATH, or give the {kinds[0]} file")
@@ -66,7 +69,7 @@ def _reader(kinds: tuple[str, ...]) -> Callable[[FormatSource], Benchmark]:
 def _file_kind(path: Path) -> str:
     """Return "generic" or "spatial", depending on the header of the file."""
     header = next(read_lines(path), (1, ""))[1].split("\t")
-    for kind, columns in (("generic", _GENERIC), ("spatial", _SPATIAL)):
+    for kind, (columns, *_) in _KINDS.items():
         if set(columns) <= set(header):
             return kind
     raise DataError(
@@ -78,11 +81,11 @@ def _file_kind(path: Path) -> str:
 
 def _place_of_subset(subset: str) -> Place:
     kind = "spatial" if "spatial" in subset.lower() else "generic"
-    return f"{kind.title() if subset == kind else subset}_VISLA.tsv", "plain-tsv", _VALUES[kind]
+    return f"{kind.title() if subset == kind else subset}_VISLA.tsv", "plain-tsv", _KINDS[kind][2]
 
 
 FORMATS = (
-    described("visla", _reader(("generic", "spatial")), writer(_place_of_subset)),
-    described("visla-generic", _reader(("generic",)), writer(_place_of_subset)),
-    described("visla-spatial", _reader(("spatial",)), writer(_place_of_subset)),
+    described("visla", _reader(*_KINDS), writer(_place_of_subset)),
+    described("visla-generic", _reader("generic"), writer(_place_of_subset)),
+    described("visla-spatial", _reader("spatial"), writer(_place_of_subset)),
 )

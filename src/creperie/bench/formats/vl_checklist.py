@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from creperie.bench.formats.format import described
-from creperie.bench.formats.published import reader
+from creperie.bench.formats.published import records_format
 from creperie.bench.formats.record import Record, checked_text, image_of, kind_of
 from creperie.bench.formats.textfile import is_data_json, stem_of
 from creperie.bench.item import Item, choice
@@ -40,5 +39,5 @@ def _subset(name: str, path: Path) -> str:
     return stem_of("/".join(parts[tops[-1] :])) if tops else stem_of(name)
 
 
-_READ = reader("vl-checklist", is_data_json, "VL-CheckList file (*.json)", "list", _item, deep=True, subset=_subset)
-FORMATS = (described("vl-checklist", _READ),)
+_FILES = "VL-CheckList file (*.json)"
+FORMATS = (records_format("vl-checklist", is_data_json, _FILES, "list", _item, deep=True, subset=_subset),)

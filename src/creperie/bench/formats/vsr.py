@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from creperie.bench.formats.format import described
-from creperie.bench.formats.published import reader
+from creperie.bench.formats.published import records_format
 from creperie.bench.formats.record import Record, image_of, tags_of, text_of
 from creperie.bench.item import Item
 
@@ -18,5 +17,4 @@ def _item(record: Record, subset: str) -> Item:
     return Item(record.key, subset, images, (text_of(record, "caption"),), ((bool(label),),), tags_of(record, _TAGS))
 
 
-_READ = reader("vsr", lambda n: n.endswith(".jsonl"), "VSR file (*.jsonl)", "lines", _item, deep=True)
-FORMATS = (described("vsr", _READ),)
+FORMATS = (records_format("vsr", lambda n: n.endswith(".jsonl"), "VSR file (*.jsonl)", "lines", _item, deep=True),)
