@@ -116,18 +116,17 @@ def _results(method: Callable[..., Any], takes: str, asks: Sequence[str], places
 
     `takes` is the kind of input that the method needs, and `asks` are the questions that the model can answer.
     """
-    texts, pictures = [CAPTIONS[k] for k in places], drawings()
-    if takes == "captions":
-        return method(texts)
-    if takes == "images":
-        return method([pictures[k] for k in places])
-    if takes == "pairs":
-        return method(pictures[0], texts)
-    if takes == "caption pairs":
-        return method(texts, [CAPTIONS[k - 1] for k in places])
-    if takes == "questions":
-        return method([ChoiceQuestion(pictures[k], CAPTIONS[:3], asks[0]) for k in places])
-    return method([Prompt((("user", "Say yes."),), max_tokens=8) for _ in places])
+    pictures = drawings()
+    texts, shown = [CAPTIONS[k] for k in places], [pictures[k] for k in places]
+    inputs: dict[str, tuple[Any, ...]] = {
+        "captions": (texts,),
+        "images": (shown,),
+        "pairs": (pictures[0], texts),
+        "caption pairs": (texts, [CAPTIONS[k - 1] for k in places]),
+        "questions": ([ChoiceQuestion(picture, CAPTIONS[:3], "".join(asks[:1])) for picture in shown],),
+        "prompts": ([Prompt((("user", "Say yes."),), max_tokens=8) for _ in places],),
+    }
+    return method(*inputs[takes])
 
 
 def _further_checks(model: Any, ability: Ability, together: np.ndarray, tolerance: float) -> list[Check]:

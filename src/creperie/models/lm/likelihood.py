@@ -17,14 +17,12 @@ from creperie.models.device import Place
 from creperie.models.hf.folder import Folder, ModelSource
 from creperie.models.lm.gguf import language_model_folder
 from creperie.models.protocols import Fingerprint, Model, Prompt, Tokens
-from creperie.models.tokens import fitting_context, pad_tokens
+from creperie.models.tokens import batches_by_length, fitting_context, pad_tokens
 from creperie.models.uri import ModelURI
 
 if TYPE_CHECKING:
     from creperie.models.lm.chat import Chat
 
-#: tokens per batch: the logits are tokens × vocabulary floats, and 2048 × 150,000 of them take 1.2 GB
-BATCH_TOKENS = 2048
 REDUCTIONS: Mapping[str, Callable[[np.ndarray], float]] = {
     "mean": lambda logs: float(logs.mean()) if len(logs) else float("nan"),
     "sum": lambda logs: float(logs.sum()),
@@ -42,11 +40,17 @@ def likelihood_of(folder: ModelSource, options: Mapping[str, Any], place: Place)
     """Return the adapter that scores captions by their likelihood under a transformers language model. The model is in
     a folder or in memory.
     """
+    from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as CAUSAL
+    from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES as MASKED
+
     config = folder.config()
-    masked = _is_masked(config)
-    model = folder.model(_model_class(masked), place)
+    only_masked = config.model_type in MASKED and config.model_type not in CAUSAL
+    masked = only_masked or any("MaskedLM" in name for name in config.architectures or ())
+    model = folder.model(AutoModelForMaskedLM if masked else AutoModelForCausalLM, place)
     tokenizer = folder.tokenizer()
-    start = _start_ids(tokenizer)
+    # the token to put before captions, so that their first token can be predicted
+    start = [index for index in (tokenizer.bos_token_id, tokenizer.eos_token_id) if index is not None][:1]
     context = fitting_context(tokenizer, getattr(config, "max_position_embeddings", None), options["max_length"])
     fingerprint = Fingerprint(
         uri=folder.uri,
@@ -223,50 +227,6 @@ class MaskedLM(LanguageModel):
 def padded(lines: Sequence[Sequence[int]], pad_id: int = 0) -> tuple[Any, Any]:
     """Return token ids and their attention mask, padded on the right."""
     return pad_tokens([Tokens(np.asarray(line, np.int64)) for line in lines], pad_id=pad_id)
-
-
-def batches_by_length(lengths: Sequence[int], budget: int = BATCH_TOKENS) -> Iterator[list[int]]:
-    """Yield batches of indices with similar lengths, each of at most `budget` tokens including padding.
-
-    >>> list(batches_by_length([5, 1, 5, 9], budget=10))
-    [[1, 0], [2], [3]]
-    """
-    batch: list[int] = []
-    for i in sorted(range(len(lengths)), key=lambda i: (lengths[i], i)):
-        if batch and lengths[i] * (len(batch) + 1) > budget:
-            yield batch
-            batch = []
-        batch.append(i)
-    if batch:
-        yield batch
-
-
-def _is_masked(config: Any) -> bool:
-    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as CAUSAL
-    from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES as MASKED
-
-    if any("MaskedLM" in name for name in config.architectures or ()):
-        return True
-    return config.model_type in MASKED and config.model_type not in CAUSAL
-
-
-def _model_class(masked: bool) -> Any:
-    from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
-
-    return AutoModelForMaskedLM if masked else AutoModelForCausalLM
-
-
-def _start_ids(tokenizer: Any) -> list[int]:
-    """Return the token to put before captions, so that their first token can be predicted. It is the tokenizer's start
-    token, else its end token; [] if it has neither.
-    """
-    for index in (tokenizer.bos_token_id, tokenizer.eos_token_id):
-        if index is not None:
-            return [index]
-    return []
-
-
-__all__ = ["CausalLM", "LanguageModel", "MaskedLM", "load_likelihood"]
 
 
 #: tokens per tree: in larger ones, masked attention costs more than the shared prefixes save

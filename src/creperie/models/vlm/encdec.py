@@ -14,7 +14,7 @@ from creperie.models.hf.families import all_seen
 from creperie.models.hf.folder import quiet_libraries
 from creperie.models.vlm.prefix import Seen
 from creperie.models.vlm.reader import AnswerLine, Reader
-from creperie.models.vlm.rows import Rest, fewest_rows, padded, read_chunk, row_chunks
+from creperie.models.vlm.rows import Rest, read_rests
 from creperie.models.vlm.tower import having_seen, look
 
 if TYPE_CHECKING:
@@ -111,15 +111,13 @@ class EncoderDecoderEngine:
             encoded, mask = self.encode(pixels, prompts)
         places = [(j, task.image, k) for j, task in enumerate(tasks) for k in task.lines]
         rests = [Rest(j, lines[i][k].ids, lines[i][k].start) for j, i, k in places]
-        rows = fewest_rows(rests)
-        for chunk in row_chunks([len(ids) for ids in rows.ids]):
-            at = {row: n for n, row in enumerate(chunk)}
-            members = [m for m, row in enumerate(rows.of) if row in at]
-            owner = torch.tensor([rows.owners[r] for r in chunk], device=encoded.device)
-            ids = padded([rows.ids[r] for r in chunk], self.reader.tokenizer.pad_token_id or 0).to(encoded.device)
-            logits = self.decode(encoded[owner], mask[owner], ids)
-            logs = read_chunk(logits, [rests[m] for m in members], [at[rows.of[m]] for m in members])
-            yield from zip([places[m][1:] for m in members], logs, strict=True)
+
+        def logits_of(owners: list[int], ids: torch.Tensor, _: bool) -> torch.Tensor:
+            owner = torch.tensor(owners, device=encoded.device)
+            return self.decode(encoded[owner], mask[owner], ids.to(encoded.device))
+
+        for m, logs in read_rests(rests, self.reader.tokenizer.pad_token_id or 0, logits_of):
+            yield places[m][1:], logs
 
     def _pixels(self, seen: Seen) -> torch.Tensor:
         import torch
