@@ -63,15 +63,14 @@ def from_pandas(frame: Any, *, images: str | Path | None = None, name: str = "fr
 def _from_items(items: Sequence[Item], name: str, images: str | Path | None) -> Benchmark:
     """Return a benchmark of items whose images are keys or paths."""
     keys, store = _pictures([key for item in items for key in item.images], name, images)
-    rest = iter(keys)
-    return from_items(name, [_with_images(item, [next(rest) for _ in item.images]) for item in items], images=store)
-
-
-def _with_images(item: Item, keys: Sequence[str | None]) -> Item:
-    if len(keys) > 1 and None in keys:
-        what = "one of its images is missing"
-        raise DataError(what, where=f"item {item.subset}/{item.id}", hint="give the image, or leave the item out")
-    return replace(item, images=tuple(key for key in keys if key is not None))
+    rest, placed = iter(keys), []
+    for item in items:
+        own = [next(rest) for _ in item.images]
+        if len(own) > 1 and None in own:
+            what = "one of its images is missing"
+            raise DataError(what, where=f"item {item.subset}/{item.id}", hint="give the image, or leave the item out")
+        placed.append(replace(item, images=tuple(key for key in own if key is not None)))
+    return from_items(name, placed, images=store)
 
 
 def _warn_of_losses(bench: Benchmark, roles: Roles) -> None:

@@ -126,6 +126,12 @@ def choice(positives: int, negatives: int) -> Match:
     return ((True,) * positives + (False,) * negatives,)
 
 
+def match_rows(cells: Sequence[bool], rows: int) -> Match:
+    """Return the cells of a match matrix, which are given row by row, as a matrix with this number of rows."""
+    width = len(cells) // rows
+    return tuple(tuple(cells[r * width : (r + 1) * width]) for r in range(rows))
+
+
 #: Two images and two captions, each true of one image only (Winoground, ColorSwap, COLA).
 PAIRED: Match = ((True, False), (False, True))
 
@@ -237,8 +243,6 @@ def items_of(table: pa.Table) -> Iterable[Item]:
         core = [batch.column(n).to_pylist() for n in CORE_COLUMNS.names]
         tags = [batch.column(n).to_pylist() for n in names]
         for i, (id_, subset, images, captions, flat) in enumerate(zip(*core, strict=True)):
-            width = len(captions)
-            rows = max(1, len(images))
-            match = tuple(tuple(flat[r * width : (r + 1) * width]) for r in range(rows))
+            match = match_rows(flat, max(1, len(images)))
             own = {n[len(TAG_PREFIX) :]: col[i] for n, col in zip(names, tags, strict=True) if col[i] is not None}
             yield Item(id_, subset, tuple(images), tuple(captions), match, own)

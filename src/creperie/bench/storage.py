@@ -14,7 +14,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -147,12 +147,8 @@ def write_images(bench: Benchmark, folder: Path, progress: Progress) -> None:
     keys = image_keys(bench)
     with progress("copy images", len(keys), "images") as advance:
         for key in keys:
-            try:
-                data = picture_bytes(bench.images, key)
-                path = safe_path(folder, key)
-            except ImageError:
-                data = None  # `data check` reports it
-            if data is not None:
+            with suppress(ImageError):  # `data check` reports it
+                data, path = picture_bytes(bench.images, key), safe_path(folder, key)
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(data)
             advance(1)
@@ -179,6 +175,8 @@ def load_folder(folder: str | Path, *, images: ImageStore | None = None) -> Benc
 
     `images` replaces the store that the manifest names.
     """
+    from creperie.bench.stores import open_store
+
     root = Path(folder)
     path = root / MANIFEST_FILE
     document, checksums = read_checked(path, AGAIN)
@@ -195,8 +193,9 @@ def load_folder(folder: str | Path, *, images: ImageStore | None = None) -> Benc
             hint="save the benchmark again; the file was edited, or creperie did not write it",
         ) from None
     _check_parquet(bench, stated, root)
-    if images is None and stored:
-        images = _own_images(root, stored)
+    if images is None and stored and "\0" not in stored and (place := root / stored).exists():
+        # in the benchmark's own folder, no link may lead out of it
+        images = open_store(place, follow_links=not place.resolve().is_relative_to(root.resolve()))
     return replace(bench, images=NO_IMAGES if images is None else images)
 
 
@@ -240,18 +239,6 @@ def _mapping(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise TypeError(f"{str(value)[:40]} is not an object")
     return value
-
-
-def _own_images(root: Path, stored: str) -> ImageStore:
-    """Return the image store that a manifest names. If the store lies inside the benchmark's folder, symbolic links
-    that lead out of it are refused.
-    """
-    from creperie.bench.stores import open_store
-
-    place = root / stored
-    if "\0" in stored or not place.exists():
-        return NO_IMAGES
-    return open_store(place, follow_links=not place.resolve().is_relative_to(root.resolve()))
 
 
 def _check_parquet(bench: Benchmark, stated: int, root: Path) -> None:

@@ -15,9 +15,8 @@ import pyarrow as pa
 
 from creperie.core import DataError, parse_json, unknown
 from creperie.engine.files import leave_open, open_at, open_file
-from creperie.engine.pieces import ROWS, FilePieces
+from creperie.engine.pieces import ROWS, FilePieces, caption_table
 
-CAPTIONS = pa.schema([("id", pa.string()), ("text", pa.string()), ("image", pa.string())])
 #: Longest line in bytes: a longer one means that the file is not text, or not one caption per line.
 LONGEST = 1 << 20
 
@@ -39,9 +38,7 @@ class Lines(FilePieces):
         file = open_at(self.path, self.starts[number])
         lines = list(islice(file, self.size))
         leave_open(self.path, self.starts[number] + sum(map(len, lines)), file)
-        rows = [self._row(line, first + k) for k, line in enumerate(lines, 1)]
-        columns = zip(*rows, strict=True) if rows else ((), (), ())
-        return pa.table([pa.array(c, pa.string()) for c in columns], schema=CAPTIONS)
+        return caption_table([self._row(line, first + k) for k, line in enumerate(lines, 1)])
 
     def _row(self, line: bytes, number: int) -> tuple[str, str, str | None]:
         where = f"{self.path}:{number}"

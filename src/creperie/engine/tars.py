@@ -13,8 +13,7 @@ import pyarrow as pa
 from creperie.bench import tar_samples
 from creperie.core import DataError
 from creperie.engine.files import open_file
-from creperie.engine.lines import CAPTIONS
-from creperie.engine.pieces import ROWS, FilePieces
+from creperie.engine.pieces import ROWS, FilePieces, caption_table
 
 PICTURES = ("jpg", "jpeg", "png", "webp", "gif", "bmp")
 
@@ -31,9 +30,7 @@ class Samples(FilePieces):
         with open_file(self.path) as file:
             file.seek(self.starts[number])
             found = islice(samples_of(file, self.path, self.text), self.size)
-            rows = [(key, self._caption(data, key), image) for key, _, data, image in found]
-        columns = zip(*rows, strict=True) if rows else ((), (), ())
-        return pa.table([pa.array(c, pa.string()) for c in columns], schema=CAPTIONS)
+            return caption_table([(key, self._caption(data, key), image) for key, _, data, image in found])
 
     def _caption(self, data: bytes | None, key: str) -> str:
         where = f"{self.path}/{key}"
@@ -50,9 +47,8 @@ class Samples(FilePieces):
         except ValueError as e:
             what = f"the caption cannot be read ({type(e).__name__}: {str(e)[:60]})"
             raise DataError(what, where=where, hint="name another: ?text=SUFFIX or ?text=json.FIELD") from None
-        texts = (
-            [name for name, value in document.items() if isinstance(value, str)] if isinstance(document, dict) else []
-        )
+        fields = document.items() if isinstance(document, dict) else ()
+        texts = [name for name, value in fields if isinstance(value, str)]
         what = f"the field {field!r} is not text"
         raise DataError(what, where=where, hint=f"name a field of text: {', '.join(texts)}" if texts else "")
 

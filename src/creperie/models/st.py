@@ -17,10 +17,10 @@ import numpy as np
 from creperie.core import ModelError, UsageError, one_line, read_json, unknown
 from creperie.models.captions import CaptionRule, caption_rule
 from creperie.models.device import Place, exact_float32
-from creperie.models.hf.dual import unit_vectors
+from creperie.models.hf.dual import HfTextTower, unit_vectors
 from creperie.models.hf.folder import quiet_libraries
 from creperie.models.hub import model_folder
-from creperie.models.protocols import Fingerprint, Model, StagedTexts, Tokens
+from creperie.models.protocols import Fingerprint, Model
 from creperie.models.tokens import NO_LIMIT, CaptionTokenizer, describe_tokenizer, fitting_context
 from creperie.models.uri import ModelURI
 from creperie.models.weights import hash_files, weight_files
@@ -101,37 +101,6 @@ class SentenceEncoder:
             return unit_vectors(self.library.encode(shown, prompt=self.prompt or None, **settings))
 
 
-@dataclass(eq=False)
-class StagedSentenceEncoder(StagedTexts):
-    """A text encoder that tokenises captions once and pads batches only to their longest caption."""
-
-    library: Any
-    fingerprint: Fingerprint
-    tokenizer: CaptionTokenizer
-    features: Mapping[str, Any]  #: the library's inputs beside ids and mask, the same for all captions
-    place: Place
-
-    @property
-    def trims(self) -> bool:
-        return True  # every module reads the attention mask
-
-    def prepare_texts(self, texts: Sequence[str]) -> list[Tokens]:
-        return self.tokenizer(texts)
-
-    def forward_texts(self, prepared: Sequence[Tokens]) -> np.ndarray:
-        return self.forward_padded(prepared, None)
-
-    def forward_padded(self, prepared: Sequence[Tokens], width: int | None) -> np.ndarray:
-        import torch
-
-        ids, mask = self.tokenizer.pad(prepared, width, self.place)
-        inputs = {"input_ids": ids, "attention_mask": mask, **self.features}
-        if "token_type_ids" in self.tokenizer.tokenizer.model_input_names:
-            inputs["token_type_ids"] = torch.zeros_like(ids)
-        with exact_float32():
-            return unit_vectors(self.library(inputs)["sentence_embedding"])
-
-
 def _read(folder: Path, uri: str, options: Mapping[str, Any], place: Place) -> Any:
     from sentence_transformers import SentenceTransformer
 
@@ -162,9 +131,11 @@ def _stored_prompt(library: Any, name: str | None, uri: str) -> str:
     return str(library.prompts[name])
 
 
-def _staged(plain: SentenceEncoder, place: Place, *, check: bool) -> StagedSentenceEncoder | None:
+def _staged(plain: SentenceEncoder, place: Place, *, check: bool) -> HfTextTower | None:
     """Return an encoder that separates tokenising from encoding. Return None if the library's tokenizer does not allow
     this. With `check`, also return None if the vectors differ from those of the library's `encode`.
+
+    Batches are padded only to their longest caption, because every module reads the attention mask.
     """
     library = plain.library
     try:
@@ -178,7 +149,14 @@ def _staged(plain: SentenceEncoder, place: Place, *, check: bool) -> StagedSente
     if "input_ids" not in features or any(hasattr(v, "shape") for v in beside.values()):
         return None
     captions = CaptionTokenizer(tokenizer, replace(plain.rule, prefix=plain.prompt), context)
-    staged = StagedSentenceEncoder(library, plain.fingerprint, captions, beside, place)
+
+    def embed(library: Any, ids: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
+        inputs = {"input_ids": ids, "attention_mask": mask, **beside}
+        if "token_type_ids" in tokenizer.model_input_names:
+            inputs["token_type_ids"] = ids * 0
+        return library(inputs)["sentence_embedding"]
+
+    staged = HfTextTower(library, embed, captions, place, plain.fingerprint, width=None)
     if not check:
         return staged
     tolerance = 1e-5 if place.dtype == "float32" else 2e-2

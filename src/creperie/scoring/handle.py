@@ -230,9 +230,7 @@ def _file_states(uri: str) -> list[str]:
         folder = _folder_of(uri)
     except CreperieError:
         return []
-    if folder is None:
-        return []
-    states = [file_state(p) for p in sorted(folder.rglob("*")) if p.is_file()]
+    states = [file_state(p) for p in sorted(folder.rglob("*")) if p.is_file()] if folder else []
     return states if all(states) else []
 
 

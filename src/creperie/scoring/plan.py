@@ -238,7 +238,11 @@ def _unique_images(
         sources += [PlannedImage(bench.images, r) for r in refs.unique]
         keys.append(digests.keys)
     all_keys = np.concatenate(keys) if keys else np.zeros((0, KEY), np.uint8)
-    merged, first = _merge_equal(all_keys, {f.row for f in faults})
+    names = [key.tobytes() for key in all_keys]
+    for fault in faults:  # the keys of unreadable images are all zeros, but each of them counts as distinct
+        names[fault.row] = b"unread %d" % fault.row
+    merged = np.asarray(pa.array(names, pa.binary()).dictionary_encode().indices, np.int64)
+    first = np.unique(merged, return_index=True)[1]
     numbers, at = [], 0
     for refs in looked_at:
         count = len(refs.unique) if refs else 0
@@ -246,22 +250,6 @@ def _unique_images(
         at += count
     broken = [replace(f, row=int(merged[f.row])) for f in faults]
     return numbers, [sources[i] for i in first], all_keys[first], broken
-
-
-def _merge_equal(keys: np.ndarray, apart: set[int]) -> tuple[np.ndarray, np.ndarray]:
-    """Return two arrays: the index of each key among the distinct keys, and the first position of each distinct key.
-
-    `apart` holds the positions of unreadable images. Their keys are all zeros, but each of them counts as distinct.
-    """
-    labels: dict[bytes, int] = {}
-    merged = np.empty(len(keys), np.int64)
-    first: list[int] = []
-    for i, key in enumerate(keys):
-        name = b"unread %d" % i if i in apart else key.tobytes()
-        merged[i] = number = labels.setdefault(name, len(labels))
-        if number == len(first):
-            first.append(i)
-    return merged, np.array(first, np.int64)
 
 
 def _cells_of_items(widths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -70,8 +70,7 @@ def merged_run(runs: Sequence[Run]) -> Run:
             where=first.path,
             hint="score the shards again",
         )
-    keys = table.select(["subset", "id"]).group_by(["subset", "id"]).aggregate([([], "count_all")])
-    if keys.num_rows != table.num_rows:
+    if table.group_by(["subset", "id"]).aggregate([]).num_rows != table.num_rows:
         raise DataError("an item is in two shards", where=first.path, hint="score the shards again")
     document = _document(ordered)
     used = sorted(name for name in INPUTS if name in first.document["coverage"])

@@ -48,7 +48,8 @@ class DownloadPlan:
 
 def missing(files: Iterable[File], folder: Path) -> list[File]:
     """Return the files that are not in the folder."""
-    return [f for f in files if not _is_downloaded(safe_path(folder, f.saved_as))]
+    places = {safe_path(folder, f.saved_as): f for f in files}
+    return [file for path, file in places.items() if not path.is_file() or path.stat().st_size == 0]
 
 
 def check_room(folder: Path, needed: int, *, large_ok: bool) -> None:
@@ -80,7 +81,3 @@ def size_text(count: int) -> str:
         if count >= size:
             return f"{count / size:,.1f} {unit}"
     return f"{count} bytes"
-
-
-def _is_downloaded(path: Path) -> bool:
-    return path.is_file() and path.stat().st_size > 0

@@ -19,10 +19,11 @@ from creperie.core import DataError, read_json, read_lines
 
 #: One image with its captions: id, subset, image, captions, tags.
 Row = tuple[str, str, str, list[str], dict[str, Tag]]
+NamedFiles = list[tuple[str, Path]]
 _TOKEN_LINE = re.compile(r"([^\t]+)#(\d+)\t(.*)", re.DOTALL)
 
 
-def _benchmark(name: str, files: list[tuple[str, Path]], rows: Iterable[Row | SkippedRecord]) -> Benchmark:
+def _benchmark(name: str, files: NamedFiles, rows: Iterable[Row | SkippedRecord]) -> Benchmark:
     columns = Columns()
     skipped: list[SkippedRecord] = []
     for row in rows:
@@ -58,7 +59,7 @@ def _records(document: Any, name: str, path: Path) -> Iterator[Record]:
 # -- COCO annotations ------------------------------------------------------------------------------------------------
 
 
-def _coco_rows(files: list[tuple[str, Path]]) -> Iterator[Row]:
+def _coco_rows(files: NamedFiles) -> Iterator[Row]:
     for name, path in files:
         document = read_json(path, strict=True)
         names: dict[str, str] = {}
@@ -86,7 +87,7 @@ def _whole_number(record: Record, name: str) -> str:
 # -- Karpathy's splits -----------------------------------------------------------------------------------------------
 
 
-def _karpathy_rows(files: list[tuple[str, Path]]) -> Iterator[Row]:
+def _karpathy_rows(files: NamedFiles) -> Iterator[Row]:
     for name, path in files:
         document = read_json(path, strict=True)
         if isinstance(document, dict):
@@ -120,7 +121,7 @@ def _listed_row(record: Record, name: str) -> Row:
 # -- Flickr ----------------------------------------------------------------------------------------------------------
 
 
-def _flickr_rows(files: list[tuple[str, Path]]) -> Iterator[Row | SkippedRecord]:
+def _flickr_rows(files: NamedFiles) -> Iterator[Row | SkippedRecord]:
     for name, path in files:
         if path.suffix.lower() == ".json":
             yield from _karpathy_rows([(name, path)])
@@ -129,27 +130,17 @@ def _flickr_rows(files: list[tuple[str, Path]]) -> Iterator[Row | SkippedRecord]
         for number, line in read_lines(path):
             if not line or (number == 1 and line.lower().startswith(("image_name|", "image,caption"))):
                 continue
-            parts = _flickr_line(line)
-            if parts is None:
-                yield SkippedRecord(stem_of(name), f"line {number}", "no image and caption on this line")
-            else:
+            if parts := _flickr_line(line):
                 captions.setdefault(parts[0], []).append(parts[1])
-        splits = _flickr8k_splits(path.parent)
+            else:
+                yield SkippedRecord(stem_of(name), f"line {number}", "no image and caption on this line")
         own = stem_of(name).rsplit("/", 1)[-1]
+        splits: dict[str, str] = {}  # of Flickr8k, if the lists of its splits are in the folder
+        for split in ("train", "dev", "test"):
+            if (file := path.parent / f"Flickr_8k.{split}Images.txt").is_file():
+                splits |= {line.strip(): split for _, line in read_lines(file)}
         for image, texts in captions.items():
             yield image, splits.get(image, "unassigned") if splits else own, image, texts, {}
-
-
-def _flickr8k_splits(folder: Path) -> dict[str, str]:
-    """Return the split (train, dev or test) of each image; empty if the lists of Flickr8k's splits are not in the
-    folder.
-    """
-    splits: dict[str, str] = {}
-    for split in ("train", "dev", "test"):
-        path = folder / f"Flickr_8k.{split}Images.txt"
-        if path.is_file():
-            splits |= {line.strip(): split for _, line in read_lines(path)}
-    return splits
 
 
 def _flickr_line(line: str) -> tuple[str, str] | None:
@@ -171,7 +162,7 @@ def _flickr_line(line: str) -> tuple[str, str] | None:
 # -- Conceptual Captions ---------------------------------------------------------------------------------------------
 
 
-def _conceptual_rows(files: list[tuple[str, Path]]) -> Iterator[Row]:
+def _conceptual_rows(files: NamedFiles) -> Iterator[Row]:
     for name, path in files:
         subset = stem_of(name)
         for number, line in read_lines(path):
@@ -183,7 +174,7 @@ def _conceptual_rows(files: list[tuple[str, Path]]) -> Iterator[Row]:
 
 
 def _format(
-    name: str, rows: Callable[[list[tuple[str, Path]]], Iterable[Row | SkippedRecord]], accepts: Callable[[str], bool]
+    name: str, rows: Callable[[NamedFiles], Iterable[Row | SkippedRecord]], accepts: Callable[[str], bool]
 ) -> Format:
     def read(source: FormatSource) -> Benchmark:
         files = find_files(source.path, accepts, f"file of {title_of(name)}")

@@ -35,21 +35,19 @@ def is_native(names: Sequence[str], kind: str) -> bool:
 
 
 def read_native(path: Path, kind: str, table: TableSource) -> Benchmark:
-    items = _parquet_items(path) if kind == "parquet" else _line_items(table)
+    if kind == "parquet":
+        items = _parquet_items(path)
+    else:
+        columns, names = Columns(), (*NEEDED, "tags")
+        for where, values in table.rows(names):
+            _add_row(columns, dict(zip(names, values, strict=True)), where)
+        items = columns.table()
     if not items.num_rows:
         raise DataError("holds no records", where=path, hint="give a file with at least one")
     step = ProvenanceStep("read", {"format": kind, "sha256": {path.name: file_digest(path)}})
     bench = Benchmark(path.stem, items, info=Info(title=path.stem), provenance=(step,))
     check_keys(bench)
     return bench
-
-
-def _line_items(table: TableSource) -> pa.Table:
-    columns = Columns()
-    names = (*NEEDED, "tags")
-    for where, values in table.rows(names):
-        _add_row(columns, dict(zip(names, values, strict=True)), where)
-    return columns.table()
 
 
 def items_of_columns(columns: Mapping[str, Sequence[Any]], where: str) -> list[Item]:
@@ -104,9 +102,8 @@ def _parquet_items(path: Path) -> pa.Table:
             what = f"the column {name!r} is {table.schema.field(name).type}, which is not a type for tags"
             raise DataError(what, where=path, hint="tags are text, booleans or double-precision numbers")
     check_shapes(table, str(path))
-    return table.select([*CORE_COLUMNS.names, *sorted(tags)]).cast(
-        pa.schema([*CORE_COLUMNS, *(pa.field(n, table.schema.field(n).type) for n in sorted(tags))])
-    )
+    schema = pa.schema([*CORE_COLUMNS, *(pa.field(n, table.schema.field(n).type) for n in sorted(tags))])
+    return table.select(schema.names).cast(schema)
 
 
 # -- writing ---------------------------------------------------------------------------------------------------------
