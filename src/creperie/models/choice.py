@@ -252,28 +252,18 @@ def read_demonstrations(path: str | Path) -> tuple[Demonstration, ...]:
 def _demonstration(record: Mapping[str, Any], folder: Path, where: str) -> Demonstration:
     captions, fits = record.get("captions"), record.get("fits", [])
     answer = record.get("answer", 0 if fits else None)
+    what = ""
     if not isinstance(captions, list) or not all(isinstance(c, str) for c in captions) or len(captions) < 2:
-        raise DataError(
-            "`captions` is not a list of at least two texts", where=where, hint='write captions = ["…", "…"]'
-        )
-    if not isinstance(answer, int) or not 0 <= answer <= len(captions):
-        raise DataError(
-            f"answer={answer!r} is not a number from 0 to {len(captions)}",
-            where=where,
-            hint="0 means that no caption fits",
-        )
-    if not isinstance(fits, list) or not all(isinstance(k, int) and 1 <= k <= len(captions) for k in fits):
-        raise DataError(
-            f"fits={fits!r} is not a list of numbers from 1 to {len(captions)}",
-            where=where,
-            hint="list the captions that fit",
-        )
-    if fits and len(set(fits)) not in (1, len(captions) - 1):
-        raise DataError(
-            "`fits` must list exactly one caption, or all captions except one",
-            where=where,
-            hint="list the numbers of the captions that fit",
-        )
+        what, hint = "`captions` is not a list of at least two texts", 'write captions = ["…", "…"]'
+    elif not isinstance(answer, int) or not 0 <= answer <= len(captions):
+        what, hint = f"answer={answer!r} is not a number from 0 to {len(captions)}", "0 means that no caption fits"
+    elif not isinstance(fits, list) or not all(isinstance(k, int) and 1 <= k <= len(captions) for k in fits):
+        what, hint = f"fits={fits!r} is not a list of numbers from 1 to {len(captions)}", "list the captions that fit"
+    elif fits and len(set(fits)) not in (1, len(captions) - 1):
+        what = "`fits` must list exactly one caption, or all captions except one"
+        hint = "list the numbers of the captions that fit"
+    if what:
+        raise DataError(what, where=where, hint=hint)
     described = {name: str(record.get(name, "")) for name in ("scene", "subset")}
     picture = b""
     if name := str(record.get("image", "")):

@@ -20,6 +20,9 @@ from creperie.models.vlm.tower import having_seen, look
 if TYPE_CHECKING:
     import torch
 
+    Inputs = Mapping[str, torch.Tensor]
+    Encoded = tuple[torch.Tensor, torch.Tensor]  #: the states that the decoder attends to, and their mask
+
 
 #: images with prompts per encoder batch
 TOGETHER = 32
@@ -30,7 +33,7 @@ class DecodeTask:
     """An image with one encoded prompt, and the indices of the lines to decode from it."""
 
     image: int
-    prompt: Mapping[str, torch.Tensor]
+    prompt: Inputs
     lines: Sequence[int]
 
     @property
@@ -149,7 +152,7 @@ class EncoderDecoderEngine:
         """Return the encoder's inputs for a prompt."""
         return self._tokens(self.reader.tokenizer, prompt, truncation=True)
 
-    def encode(self, pixels: torch.Tensor, prompts: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+    def encode(self, pixels: torch.Tensor, prompts: Inputs) -> Encoded:
         """Return the states that the decoder attends to, and their mask. The input is a batch of images with their
         prompts.
         """
@@ -166,7 +169,7 @@ class QueryFormerT5(EncoderDecoderEngine):
     def start(self, prompt: str) -> list[int]:
         return [int(self.model.config.text_config.decoder_start_token_id)]
 
-    def encode(self, pixels: torch.Tensor, prompts: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+    def encode(self, pixels: torch.Tensor, prompts: Inputs) -> Encoded:
         """Return the encoder's output and its mask."""
         # The whole model is run with only a start token to decode.
         import torch
@@ -233,7 +236,7 @@ class BlipCaptioner(Blip):
     def prompt_inputs(self, prompt: str) -> dict[str, torch.Tensor]:
         return super().prompt_inputs(prompt) if prompt else {}
 
-    def encode(self, pixels: torch.Tensor, prompts: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+    def encode(self, pixels: torch.Tensor, prompts: Inputs) -> Encoded:
         states = self._see(pixels)
         return states, all_seen(states)
 
@@ -244,7 +247,7 @@ class BlipAnswerer(Blip):
     def start(self, prompt: str) -> list[int]:
         return [self.begin_id]
 
-    def encode(self, pixels: torch.Tensor, prompts: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+    def encode(self, pixels: torch.Tensor, prompts: Inputs) -> Encoded:
         states = self._see(pixels)
         encoded = self.model.text_encoder(
             **prompts, encoder_hidden_states=states, encoder_attention_mask=all_seen(states)
