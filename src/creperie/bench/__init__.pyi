@@ -35,9 +35,6 @@ from creperie.bench.editing import edit as edit
 from creperie.bench.editing import reweighed as reweighed
 from creperie.bench.formats.format import Format as Format
 from creperie.bench.formats.format import FormatSource as FormatSource
-from creperie.bench.formats.image_parquet import check_images as check_images
-from creperie.bench.formats.image_parquet import export_image_parquet as export_image_parquet
-from creperie.bench.formats.image_parquet import is_image_parquet as is_image_parquet
 from creperie.bench.formats.registry import find_format as find_format
 from creperie.bench.formats.registry import list_formats as list_formats
 from creperie.bench.formats.registry import read_format as read_format
@@ -46,7 +43,10 @@ from creperie.bench.formats.tablefile import open_table as open_table
 from creperie.bench.formats.tables import TABLE_KINDS as TABLE_KINDS
 from creperie.bench.formats.tables import kind_of_file as kind_of_file
 from creperie.bench.formats.tables import read_table as read_table
-from creperie.bench.formats.webdataset import export_webdataset as export_webdataset
+from creperie.bench.formats.with_images import check_images as check_images
+from creperie.bench.formats.with_images import export_image_parquet as export_image_parquet
+from creperie.bench.formats.with_images import export_webdataset as export_webdataset
+from creperie.bench.formats.with_images import is_image_parquet as is_image_parquet
 from creperie.bench.frames import from_pandas as from_pandas
 from creperie.bench.hashing import HASH_CHUNK as HASH_CHUNK
 from creperie.bench.hashing import ContentHash as ContentHash

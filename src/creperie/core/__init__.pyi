@@ -24,6 +24,8 @@ from creperie.core.files import cache_home as cache_home
 from creperie.core.files import check_target as check_target
 from creperie.core.files import draft_of as draft_of
 from creperie.core.files import json_bytes as json_bytes
+from creperie.core.files import json_text as json_text
+from creperie.core.files import json_value as json_value
 from creperie.core.files import lock_file as lock_file
 from creperie.core.files import locked as locked
 from creperie.core.files import packaged as packaged
@@ -38,8 +40,6 @@ from creperie.core.frames import installed as installed
 from creperie.core.http import PASSING as PASSING
 from creperie.core.http import backoff as backoff
 from creperie.core.http import retry_after as retry_after
-from creperie.core.jsontext import json_text as json_text
-from creperie.core.jsontext import json_value as json_value
 from creperie.core.limits import check_columns as check_columns
 from creperie.core.limits import check_members as check_members
 from creperie.core.limits import compose_yaml as compose_yaml

@@ -1,9 +1,11 @@
-"""Atomic writes, checksums, and folders locked by one process at a time. An atomic write leaves either the complete
-file or none.
+"""JSON, atomic writes, checksums, and folders locked by one process at a time. An atomic write leaves either the
+complete file or none. Only here, NaN, numpy numbers and paths become JSON values.
 """
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import pkgutil
 import shutil
@@ -16,7 +18,6 @@ from typing import Any
 
 from creperie.core.checksums import checked, sha256_of, with_checksums
 from creperie.core.errors import DataError, UsageError
-from creperie.core.jsontext import json_text, json_value
 from creperie.core.limits import parse_json, read_text
 
 BUSY_HINT = "wait for it, or write to another folder"
@@ -205,3 +206,30 @@ def cache_home() -> Path:
     if shared := os.environ.get("XDG_CACHE_HOME"):
         return Path(shared).expanduser() / "creperie"
     return Path.home() / ".cache" / "creperie"
+
+
+def json_value(value: Any) -> Any:
+    """Return a copy of the value that JSON can represent. NaN and infinities become null, numpy numbers plain numbers,
+    and other objects text.
+
+    >>> json_value({"accuracy": float("nan"), 1: (2, None)})
+    {'accuracy': None, '1': [2, None]}
+    """
+    if isinstance(value, Mapping):
+        return {str(k): json_value(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [json_value(v) for v in value]
+    if hasattr(value, "tolist"):  # numpy's numbers and arrays
+        return json_value(value.tolist())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, (str, int)) else str(value)
+
+
+def json_text(value: Any, *, indent: int | None = 2) -> str:
+    """Return the value as a JSON document.
+
+    >>> json_text([float("inf"), "é"], indent=None)
+    '[null, "é"]'
+    """
+    return json.dumps(json_value(value), ensure_ascii=False, indent=indent, allow_nan=False)

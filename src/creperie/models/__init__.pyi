@@ -42,12 +42,12 @@ from creperie.models.hf.judge import Judge as Judge
 from creperie.models.hf.judge import LoadedNetwork as LoadedNetwork
 from creperie.models.hf.judge import read_network as read_network
 from creperie.models.hub import model_folder as model_folder
+from creperie.models.hub import named_content as named_content
 from creperie.models.kinds import KINDS as KINDS
 from creperie.models.kinds import OWN_KINDS as OWN_KINDS
 from creperie.models.kinds import ModelKind as ModelKind
 from creperie.models.lm.likelihood import LanguageModel as LanguageModel
 from creperie.models.lm.likelihood import MaskedLM as MaskedLM
-from creperie.models.named_files import named_content as named_content
 from creperie.models.openclip import OPENCLIP_PLACES as OPENCLIP_PLACES
 from creperie.models.openclip import OPENCLIP_RANDOM as OPENCLIP_RANDOM
 from creperie.models.pixels import DirectPixels as DirectPixels

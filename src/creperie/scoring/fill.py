@@ -15,9 +15,9 @@ from creperie.metrics import Input
 from creperie.scoring.choice import fill_by_choice
 from creperie.scoring.filler import FilledScores, Filler
 from creperie.scoring.findings import Findings, cell_findings, cut_message, item_findings
+from creperie.scoring.forecast import remember_rates
 from creperie.scoring.handle import Handle
 from creperie.scoring.plan import BenchmarkPart, ScoringPlan, pair_cells
-from creperie.scoring.rates import remember_rates
 from creperie.scoring.sheet import Fault, Sheet
 from creperie.scoring.store import ResultStore
 
