@@ -17,7 +17,6 @@ from creperie.bench.catalog.entries import catalog_entries as catalog_entries
 from creperie.bench.catalog.entries import find_entry as find_entry
 from creperie.bench.catalog.entries import list_benchmarks as list_benchmarks
 from creperie.bench.catalog.get import Downloaded as Downloaded
-from creperie.bench.catalog.get import DownloadOptions as DownloadOptions
 from creperie.bench.catalog.get import get_benchmark as get_benchmark
 from creperie.bench.catalog.get import plan_download as plan_download
 from creperie.bench.catalog.places import MANIFEST_FILE as MANIFEST_FILE
@@ -25,6 +24,7 @@ from creperie.bench.catalog.places import data_home as data_home
 from creperie.bench.catalog.places import find_installed as find_installed
 from creperie.bench.catalog.places import how_to_get as how_to_get
 from creperie.bench.catalog.places import installed_benchmarks as installed_benchmarks
+from creperie.bench.catalog.plan import DownloadOptions as DownloadOptions
 from creperie.bench.catalog.plan import DownloadPlan as DownloadPlan
 from creperie.bench.catalog.plan import size_text as size_text
 from creperie.bench.checks import CODES as CODES

@@ -31,6 +31,7 @@ from creperie.bench.benchmark import (
 from creperie.bench.catalog.places import MANIFEST_FILE
 from creperie.bench.images import NO_IMAGES, ImageError, ImageStore, picture_bytes, safe_path
 from creperie.bench.item import CORE_COLUMNS
+from creperie.bench.stores import open_store, pictures_in_memory
 from creperie.core import (
     DataError,
     Progress,
@@ -106,8 +107,6 @@ def save(
     Images are copied if `copy_images` is set, or if they would be lost otherwise. They would be lost if they have no
     location, or if they are in creperie's cache or in the folder that is replaced.
     """
-    from creperie.bench.stores import pictures_in_memory
-
     if (bench := contained_benchmark(bench)) is None:
         raise UsageError("only a benchmark can be saved", hint="write `creperie.save(creperie.load(…), folder)`")
     target = Path(folder)
@@ -175,8 +174,6 @@ def load_folder(folder: str | Path, *, images: ImageStore | None = None) -> Benc
 
     `images` replaces the store that the manifest names.
     """
-    from creperie.bench.stores import open_store
-
     root = Path(folder)
     path = root / MANIFEST_FILE
     document, checksums = read_checked(path, AGAIN)

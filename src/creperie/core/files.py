@@ -10,7 +10,6 @@ import os
 import pkgutil
 import shutil
 import threading
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -130,16 +129,16 @@ def check_target(folder: Path, force: bool, written: Iterable[str]) -> None:
 
 
 @contextmanager
-def locked(lock: Path, busy: str, *, where: Path, hint: str = BUSY_HINT, wait: bool = False) -> Iterator[None]:
+def locked(lock: Path, busy: str, *, where: Path, hint: str = BUSY_HINT) -> Iterator[None]:
     """Hold the lock file `lock` during the block. The system releases the lock if the process dies.
 
     If another process holds the lock, raise a UsageError with the message `busy`, the location `where` and the hint
-    `hint`. With `wait`, wait for the lock instead.
+    `hint`.
     """
     while True:
         lock.parent.mkdir(parents=True, exist_ok=True)
         with lock.open("w") as file:
-            if not lock_file(file.fileno(), wait=wait):
+            if not lock_file(file.fileno()):
                 raise UsageError(busy, where=str(where), hint=hint)
             if not _is_file_of(file.fileno(), lock):
                 continue  # the previous holder removed the file: lock the new one
@@ -151,34 +150,30 @@ def locked(lock: Path, busy: str, *, where: Path, hint: str = BUSY_HINT, wait: b
             return
 
 
-def lock_file(descriptor: int, *, wait: bool = False) -> bool:
+def lock_file(descriptor: int) -> bool:
     """Lock an open file until it is closed. Return False if another process holds the lock."""
     try:
         import fcntl
     except ImportError:
-        return _lock_windows(descriptor, wait=wait)
+        return _lock_windows(descriptor)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True
 
 
-def _lock_windows(descriptor: int, *, wait: bool) -> bool:
+def _lock_windows(descriptor: int) -> bool:
     try:
         import msvcrt
     except ImportError:  # a platform without file locks: report success
         return True
     os.lseek(descriptor, 0, os.SEEK_SET)
-    while True:
-        try:
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
-        except OSError:
-            if not wait:
-                return False
-            time.sleep(0.1)
-        else:
-            return True
+    try:
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
+    except OSError:
+        return False
+    return True
 
 
 def _is_file_of(descriptor: int, path: Path) -> bool:

@@ -10,12 +10,25 @@ from typing import Any
 
 from creperie.bench.catalog.entries import CatalogEntry, File, total_size
 from creperie.bench.images import safe_path
-from creperie.core import UsageError
+from creperie.core import UsageError, option
 
 #: Downloads of more bytes than this need the user's consent.
 LARGE = 5 * 10**9
 #: Bytes to leave free on the disk.
 MARGIN = 200 * 10**6
+
+
+@dataclass(frozen=True)
+class DownloadOptions:
+    """Options of `get_benchmark`."""
+
+    copy: Path | None = option(None, "Your own copy of the published files.", flags="--from", metavar="PATH")
+    out: Path | None = option(None, "Where to write it, instead of the data home.", metavar="DIR")
+    images: str = option("fetch", "fetch, none, or your own: a folder, zip or Parquet file.", metavar="fetch|none|DIR")
+    copy_images: bool = option(False, "Copy the images into the benchmark's folder.")
+    mirror: str = option("", "Fetch from URL/HOST/PATH instead of HOST/PATH.", metavar="URL")
+    large_ok: bool = option(False, "Fetch the images even if they are many gigabytes.", flags="--yes")
+    force: bool = option(False, "Replace what is in the `out=` folder.")
 
 
 @dataclass(frozen=True)
