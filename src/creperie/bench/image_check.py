@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ import pyarrow as pa
 from creperie.bench.benchmark import Benchmark
 from creperie.bench.images import NO_IMAGES, ImageError, ImageStore, crop, decode_image, split_reference
 from creperie.bench.rows import owners
-from creperie.core import Progress, silent
+from creperie.core import Progress, sha256_of_text, silent
 
 ERROR = "error"
 INFO = "info"
@@ -72,7 +71,7 @@ def _look(
             data = store.read(key)
         except ImageError as e:
             return key, "", dict.fromkeys(references, e)
-        return key, hashlib.sha256(data).hexdigest(), _open_all(data, references)
+        return key, sha256_of_text(data), _open_all(data, references)
 
     workers = min(8, (os.cpu_count() or 1) + 1)
     from concurrent.futures import ThreadPoolExecutor

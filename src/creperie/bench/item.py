@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from creperie.core import DataError, cut
+from creperie.core import DataError, cut, sha256_of_text
 
 
 class _NoPandas:
@@ -102,7 +101,7 @@ class Item:
         true = (positive,) if isinstance(positive, str) else tuple(positive)
         false = (negative,) if isinstance(negative, str) else tuple(negative)
         content = "\0".join((image, *true, "", *false))
-        own = id or hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        own = id or sha256_of_text(content.encode("utf-8", "surrogatepass"))[:16]
         return cls(own, subset, (image,) if image else (), true + false, choice(len(true), len(false)), tags)
 
     @property

@@ -6,7 +6,6 @@ pickled; another process then opens them again.
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import os
@@ -24,7 +23,15 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 from creperie.bench.images import MAX_BYTES, ImageError, picture_type, safe_path
-from creperie.core import DataError, cache_home, check_members, open_parquet, reading_parquet, write_bytes
+from creperie.core import (
+    DataError,
+    cache_home,
+    check_members,
+    open_parquet,
+    reading_parquet,
+    sha256_of_text,
+    write_bytes,
+)
 
 
 def pictures_in_memory() -> Path:
@@ -42,7 +49,7 @@ def keep_picture(picture: Any, where: str = "") -> str:
     """
     data = picture if isinstance(picture, bytes) else _encoded(picture, where)
     try:
-        path = pictures_in_memory() / f"{hashlib.sha256(data).hexdigest()[:32]}{picture_type(data)}"
+        path = pictures_in_memory() / f"{sha256_of_text(data)[:32]}{picture_type(data)}"
     except ImageError as e:
         raise ImageError(e.code, e.what, where=where) from None
     if not path.exists():
@@ -391,6 +398,10 @@ def image_columns(schema: Any) -> list[str]:
     return [field.name for field in schema if is_image(field.type)]
 
 
+#: where an image is in a `ParquetStore`: its file, row group, column, and number among the images there
+Place = tuple[int, int, str, int]
+
+
 class ParquetStore(Archive):
     """A store of the images in the image columns of Parquet files.
 
@@ -415,9 +426,9 @@ class ParquetStore(Archive):
         if not columns:
             what = "has no image column (a struct of bytes and path)"
             raise DataError(what, where=self.path, hint="pass the folder of the images instead")
-        self._rows: dict[str, tuple[int, int, str, int]] = {}
+        self._rows: dict[str, Place] = {}
         self._names: dict[str, list[list[tuple[str, str]]]] = {column: [] for column in columns}
-        self._places: dict[str, list[tuple[int, int, str, int]]] = {}
+        self._places: dict[str, list[Place]] = {}
         for f, reader in enumerate(self._readers):
             for g in range(reader.num_row_groups):
                 for column in columns:
@@ -474,7 +485,7 @@ class ParquetStore(Archive):
             )
         return data
 
-    def _at(self, place: tuple[int, int, str, int]) -> bytes | None:
+    def _at(self, place: Place) -> bytes | None:
         f, g, column, i = place
         return self._group(f, g, column)[i].as_py()
 

@@ -4,6 +4,7 @@ from creperie.core.checksums import check_files as check_files
 from creperie.core.checksums import checked as checked
 from creperie.core.checksums import how_again as how_again
 from creperie.core.checksums import sha256_of as sha256_of
+from creperie.core.checksums import sha256_of_text as sha256_of_text
 from creperie.core.checksums import with_checksums as with_checksums
 from creperie.core.digests import digest_of as digest_of
 from creperie.core.digests import file_state as file_state

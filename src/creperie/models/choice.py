@@ -6,7 +6,6 @@ to use, and how the answers become scores.
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
-from creperie.core import DataError, UsageError, parse_toml, read_text
+from creperie.core import DataError, UsageError, parse_toml, read_text, sha256_of_text
 from creperie.models.answers import CHOSE_OPTION, Parsed
 from creperie.models.prompts import PromptText, find_prompt, in_folder
 from creperie.models.protocols import Fingerprint, Model, Prompt
@@ -274,7 +273,7 @@ def _demonstration(record: Mapping[str, Any], folder: Path, where: str) -> Demon
             decode_image(picture)
         except DataError as e:
             raise DataError(f"the image cannot be read ({e})", where=where, hint="correct `image`") from None
-    digest = hashlib.sha256(picture).hexdigest() if picture else ""
+    digest = sha256_of_text(picture) if picture else ""
     shown = tuple(k - 1 for k in fits)
     return Demonstration(tuple(captions), answer - 1, shown, picture=picture, digest=digest, **described)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import threading
 from collections.abc import Iterator, Sequence
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from creperie.core import sha256_of_text
 from creperie.models.captions import CaptionRule
 from creperie.models.device import Place
 from creperie.models.protocols import Tokens
@@ -82,8 +82,7 @@ class CaptionTokenizer:
 def describe_tokenizer(tokenizer: Any) -> dict[str, str]:
     """Return a tokenizer's class and a hash of its vocabulary, for the fingerprint."""
     vocabulary = json.dumps(sorted(tokenizer.get_vocab().items()))
-    digest = hashlib.sha256(vocabulary.encode()).hexdigest()[:16]
-    return {"tokenizer": type(tokenizer).__name__, "vocabulary": digest}
+    return {"tokenizer": type(tokenizer).__name__, "vocabulary": sha256_of_text(vocabulary)[:16]}
 
 
 def fitting_context(tokenizer: Any, positions: int | None, asked: int | None) -> int:

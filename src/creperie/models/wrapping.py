@@ -6,7 +6,6 @@ gets the same adapter as a model named by a URI. Afterwards its device, dtype an
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from creperie.core import ModelError, UsageError
+from creperie.core import ModelError, UsageError, sha256_of_text
 from creperie.models.abilities import ABILITIES
 from creperie.models.content import content_of, networks_of, own_place, ready_to_score
 from creperie.models.device import DTYPES, Place, exact_float32, find_place
@@ -81,7 +80,7 @@ class WrappedModel:
         place = find_place(own_device if device == "auto" else device, precision)
         content = content_of(self.model, self.processor, self.preprocess, self.tokenizer)
         named = isinstance(cache, str) and not content.certain
-        digest = hashlib.sha256(f"cache {cache}".encode()).hexdigest() if named else content.digest
+        digest = sha256_of_text(f"cache {cache}") if named else content.digest
         with ready_to_score(networks, place):
             yield BUILDERS[_model_kind(self)](self, digest, place), cache is not False and (content.certain or named)
 

@@ -5,7 +5,6 @@ Scores are averaged over the orders in which the captions of an image were offer
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from creperie.bench import Benchmark, Item, ProvenanceStep, choice, from_items
-from creperie.core import DataError, listing, parse_json, read_json
+from creperie.core import DataError, listing, parse_json, read_json, sha256_of_text
 from creperie.metrics import MetricSettings
 from creperie.models import CHOSE_OPTION, CUT, Fingerprint, Parsed, parse_choice
 from creperie.scoring.answer_log import CUT_OFF, UNREAD
@@ -198,7 +197,7 @@ def answered_run(
     bench: Benchmark, scores: np.ndarray, uri: str, *, findings: Sequence[Row] = (), notes: Sequence[str] = ()
 ) -> Run:
     """Return a run from image-text scores that were computed elsewhere."""
-    digest = hashlib.sha256(f"{bench.hash} {uri}".encode() + scores.tobytes()).hexdigest()
+    digest = sha256_of_text(f"{bench.hash} {uri}".encode() + scores.tobytes())
     mark = Fingerprint(uri, f"{uri.partition(':')[0]} answers", digest, dtype="answers")
     table = score_table(bench, layout_of_bench(bench), {"image_text": scores})
     name = re.sub(r"[^\w.=-]+", "-", f"{bench.name}.{uri}").strip("-")

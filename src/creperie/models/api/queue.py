@@ -8,7 +8,6 @@ would never time out.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import re
 import threading
@@ -21,7 +20,16 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
 
-from creperie.core import PASSING, CreperieError, ModelError, backoff, missing_extra, one_line, retry_after
+from creperie.core import (
+    PASSING,
+    CreperieError,
+    ModelError,
+    backoff,
+    missing_extra,
+    one_line,
+    retry_after,
+    sha256_of_text,
+)
 from creperie.models.api.accepted import AcceptedForms
 from creperie.models.api.endpoint import AnswerCache, BudgetError, Endpoint, readable
 from creperie.models.api.ledger import PAID_BY, SpendLedger, checked_usage
@@ -265,7 +273,7 @@ def _quoted(endpoint: Endpoint, answer: str | bytes) -> str:
 
 def request_key(request: Request) -> str:
     """Return the key of a request in the cache."""
-    return hashlib.sha256(json.dumps(request, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+    return sha256_of_text(json.dumps(request, sort_keys=True, ensure_ascii=False))
 
 
 class RequestQueue:
