@@ -29,6 +29,7 @@ from creperie.bench.catalog.plan import DownloadPlan as DownloadPlan
 from creperie.bench.catalog.plan import size_text as size_text
 from creperie.bench.checks import CODES as CODES
 from creperie.bench.checks import check as check
+from creperie.bench.columns import table_of as table_of
 from creperie.bench.editing import LEVELS as LEVELS
 from creperie.bench.editing import Edit as Edit
 from creperie.bench.editing import edit as edit
@@ -69,7 +70,6 @@ from creperie.bench.item import Match as Match
 from creperie.bench.item import Tag as Tag
 from creperie.bench.item import choice as choice
 from creperie.bench.item import items_of as items_of
-from creperie.bench.item import table_of as table_of
 from creperie.bench.item import tag_array as tag_array
 from creperie.bench.part import DrawOptions as DrawOptions
 from creperie.bench.part import ImageOptions as ImageOptions

@@ -14,9 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from creperie.bench.columns import table_of
 from creperie.bench.hashing import content_hash, hash_pieces
 from creperie.bench.images import NO_IMAGES, REFERENCE_ENDING, ImageStore, open_image
-from creperie.bench.item import CORE_COLUMNS, TAG_PREFIX, Item, items_of, table_of
+from creperie.bench.item import CORE_COLUMNS, TAG_PREFIX, Item, items_of
 from creperie.bench.rows import ordinals, value_codes
 from creperie.core import (
     DataError,

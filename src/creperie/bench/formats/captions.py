@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from creperie.bench.benchmark import Benchmark, SkippedRecord
-from creperie.bench.formats.columns import Columns
+from creperie.bench.columns import Columns
 from creperie.bench.formats.format import Format, FormatSource, described, title_of
 from creperie.bench.formats.published import finished
 from creperie.bench.formats.record import Record, kind_of, record_of, text_of, texts_of

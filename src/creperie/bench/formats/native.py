@@ -14,7 +14,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from creperie.bench.benchmark import Benchmark, Info, ProvenanceStep, check_keys, check_shapes
-from creperie.bench.formats.columns import Columns
+from creperie.bench.columns import Columns
 from creperie.bench.formats.format import Files
 from creperie.bench.formats.record import Record, checked_text, kind_of, tag_of, texts_of
 from creperie.bench.formats.recordfile import write_records

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from creperie.bench.benchmark import Benchmark, Info, ProvenanceStep, SkippedRecord, check_keys
-from creperie.bench.formats.columns import Columns
+from creperie.bench.columns import Columns
 from creperie.bench.formats.format import FormatSource, described, with_images_beside
 from creperie.bench.formats.native import is_native, read_native, write_delimited, write_jsonl, write_parquet
 from creperie.bench.formats.record import kind_of, tag_of
