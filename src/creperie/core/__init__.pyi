@@ -46,8 +46,9 @@ from creperie.core.limits import check_members as check_members
 from creperie.core.limits import compose_yaml as compose_yaml
 from creperie.core.limits import csv_rows as csv_rows
 from creperie.core.limits import csv_table as csv_table
+from creperie.core.limits import first_line as first_line
+from creperie.core.limits import json_lines as json_lines
 from creperie.core.limits import parse_json as parse_json
-from creperie.core.limits import parse_json_line as parse_json_line
 from creperie.core.limits import parse_toml as parse_toml
 from creperie.core.limits import parse_yaml as parse_yaml
 from creperie.core.limits import read_lines as read_lines

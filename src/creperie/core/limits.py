@@ -143,12 +143,20 @@ def parse_toml(text: str, where: object) -> dict[str, Any]:
         raise DataError(f"is not TOML: {e}", where=where, hint=CORRECT) from None
 
 
-def parse_json_line(text: str, path: str, line: int) -> Any:
-    """Return the value on one line of a JSON Lines file, parsed strictly."""
-    try:
-        return parse_json(text, path, strict=True)
-    except DataError as e:
-        raise DataError(e.what, where=f"{path}:{line}", hint=e.hint) from None
+def json_lines(path: Path) -> Iterator[tuple[str, Any]]:
+    """Yield (location, value) for each line of a JSON Lines file, parsed strictly. Blank lines are skipped."""
+    for number, text in read_lines(path):
+        if text.strip():
+            where = f"{path}:{number}"
+            try:
+                yield where, parse_json(text, where, strict=True)
+            except DataError as e:
+                raise DataError(e.what, where=where, hint=e.hint) from None
+
+
+def first_line(path: Path) -> str:
+    """Return the first line of a text file that is not blank; empty if there is none."""
+    return next((line for _, line in read_lines(path) if line.strip()), "")
 
 
 # -- YAML ------------------------------------------------------------------------------------------------------------

@@ -19,8 +19,7 @@ from creperie.bench import Benchmark, ImageError, Item, open_image, save
 from creperie.core import Progress, UsageError, silent, write_text
 from creperie.models import ChoiceQuestion, Chooser, Chosen, Rewordable, orders_of
 from creperie.scoring.answer_log import CUT_OFF, UNREAD, Written, code_of, gather_first, reason, written
-from creperie.scoring.filler import FilledScores, Filler, StoredSheet
-from creperie.scoring.findings import cell_findings
+from creperie.scoring.filler import Filler, StoredSheet
 from creperie.scoring.plan import BenchmarkPart, ScoringPlan
 from creperie.scoring.sheet import Fault, Sheet
 
@@ -91,7 +90,7 @@ class Asked:
         return [written(" ".join(str(k + 1) for k in order), one) for order, one in shown if one.parsed or one.answer]
 
 
-def fill_by_choice(filler: Filler, filled: FilledScores) -> None:
+def fill_by_choice(filler: Filler) -> None:
     """Fill the column of image-text scores with the answers of a model that chooses among captions.
 
     Answers that cannot be parsed are not cached, so the next run asks these questions again. If the answer to a
@@ -110,11 +109,11 @@ def fill_by_choice(filler: Filler, filled: FilledScores) -> None:
             width = len(case.captions)
             places[begin : begin + width] = first_row[case] + np.arange(width)
             answers.setdefault(item, []).extend(filler.log.of([case.key(filler.plan).hex()]))
-        filled.columns[i]["image_text"] = sheet.numbers(places)
-        faults = [*sheet.faults, *unread]
-        filled.findings[i].merge(cell_findings(part, faults, places, part.layout.starts("image_text")))
+        filler.columns[i]["image_text"] = sheet.numbers(places)
+        starts = part.layout.starts("image_text")
+        filler.findings[i].add_faults(part, [*sheet.faults, *unread], places, starts)
         if filler.log.answers:
-            filled.keep_answers(i, part, answers)
+            filler.keep_answers(i, answers)
 
 
 def _answered(filler: Filler, cases: Sequence[Case], starts: np.ndarray) -> tuple[Sheet, list[Fault]]:

@@ -63,6 +63,12 @@ class Sheet:
     def __len__(self) -> int:
         return len(self.done)
 
+    @property
+    def cut_rows(self) -> list[Fault]:
+        """One fault for each row that lost tokens. These rows have results, from the tokens that were left."""
+        message = "{} tokens do not fit the model and are cut off"
+        return [Fault(int(r), "caption-cut", message.format(self.cut[r])) for r in np.flatnonzero(self.cut)]
+
     def numbers(self, rows: np.ndarray) -> np.ndarray:
         """Return the numbers in these rows; NaN for row −1 and for rows that were not computed."""
         values = np.full(len(self) + 1, np.nan, np.float32)

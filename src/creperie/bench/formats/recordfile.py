@@ -16,10 +16,9 @@ from creperie.core import (
     UsageError,
     csv_rows,
     json_bytes,
+    json_lines,
     open_parquet,
-    parse_json_line,
     read_json,
-    read_lines,
     reading_parquet,
 )
 
@@ -51,7 +50,8 @@ def read_records(path: Path, kind: RecordKind | None = None, first: int = 0) -> 
     if kind in _CONTAINERS:
         records = _json_records(path, kind)
     elif kind == "lines":
-        records = _line_records(path)
+        lines = enumerate(json_lines(path))
+        records = [record_of(str(n), value, f"{where} (record '{n}')") for n, (where, value) in lines]
     else:
         records = _table_records(path, kind)
     if not records:
@@ -73,16 +73,6 @@ def _json_records(path: Path, kind: str) -> list[Record]:
     for record in records:
         if not is_unicode(record.key):
             raise DataError("has a key with an unpaired surrogate", where=path, hint="write the file again as UTF-8")
-    return records
-
-
-def _line_records(path: Path) -> list[Record]:
-    records: list[Record] = []
-    for number, text in read_lines(path):
-        if text.strip():
-            key = str(len(records))
-            value = parse_json_line(text, str(path), number)
-            records.append(record_of(key, value, f"{path}:{number} (record {key!r})"))
     return records
 
 

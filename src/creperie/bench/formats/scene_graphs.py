@@ -29,7 +29,7 @@ from creperie.bench.formats.recordfile import RecordKind
 from creperie.bench.formats.textfile import find_files, is_data_json, stem_of
 from creperie.bench.images import image_reference
 from creperie.bench.item import Item, Tag, choice
-from creperie.core import UsageError, read_lines
+from creperie.core import UsageError, first_line
 
 # -- cells that contain a Python list or set of strings ----------------------------------------------------------------
 
@@ -119,8 +119,7 @@ def _order_item(record: Record, subset: str) -> Item:
 
 
 def _order_kind(path: Path) -> RecordKind:
-    first = next((line for _, line in read_lines(path) if line.strip()), "[")
-    return "list" if first.lstrip().startswith("[") else "lines"
+    return "list" if (first_line(path) or "[").lstrip().startswith("[") else "lines"
 
 
 def _order(name: str) -> Format:
