@@ -155,11 +155,6 @@ class QuestionWording:
     def asks(self) -> tuple[str, ...]:
         return tuple(self.prompts)
 
-    @property
-    def by_subset(self) -> bool:
-        """True if questions of different subsets have different demonstrations."""
-        return any(shot.subset for shot in self.shots)
-
     def asked(self, question: ChoiceQuestion) -> Prompt:
         """Return the prompt for a generator: the demonstrations as turns, with their images, then the question."""
         turns = self.turns(question)
@@ -213,7 +208,7 @@ class QuestionWording:
     @property
     def marks(self) -> dict[str, str]:
         """The entry in the fingerprint that says that demonstrations depend on the subset. Empty if they do not."""
-        return {"demonstrations": "by subset"} if self.by_subset else {}
+        return {"demonstrations": "by subset"} if any(shot.subset for shot in self.shots) else {}
 
     def described(self) -> str:
         """Return the prompts and the demonstrations as text, for the fingerprint."""

@@ -24,6 +24,11 @@ class ModelURI:
     name: str
     options: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def way(self) -> str:
+        """How a generative model scores: its option `score` or the default; empty if it does not score."""
+        return self.options.get("score", "visualgpt" if self.kind == "vlm" else "")
+
     def __str__(self) -> str:
         tail = f"?{urlencode(self.options)}" if self.options else ""
         return f"{self.kind}:{self.name}{tail}"

@@ -17,7 +17,7 @@ import numpy as np
 
 from creperie.core import ModelError, UsageError, sha256_of_text
 from creperie.models.abilities import ABILITIES
-from creperie.models.content import content_of, networks_of, own_place, ready_to_score
+from creperie.models.content import Content, content_of, networks_of, own_place, ready_to_score
 from creperie.models.device import DTYPES, Place, exact_float32, find_place
 from creperie.models.hf.folder import InMemory
 from creperie.models.kinds import KINDS
@@ -59,6 +59,11 @@ class WrappedModel:
         named = getattr(self.model, "__name__", type(self.model).__name__)
         return self.plugin or f"memory:{self.name or ('function' if named == '<lambda>' else named)}"
 
+    @property
+    def content(self) -> Content:
+        """The hash of the model and of the parts that prepare its inputs."""
+        return content_of(self.model, self.processor, self.preprocess, self.tokenizer)
+
     def read(self, kind: str) -> dict[str, Any]:
         """Return the value of every option of this kind of model URI. It is the given value, after a check, or else the
         default.
@@ -78,7 +83,7 @@ class WrappedModel:
         own_device, own_dtype = own_place(networks)
         precision = (own_dtype if own_dtype in DTYPES else "float32") if dtype == "auto" else dtype
         place = find_place(own_device if device == "auto" else device, precision)
-        content = content_of(self.model, self.processor, self.preprocess, self.tokenizer)
+        content = self.content
         named = isinstance(cache, str) and not content.certain
         digest = sha256_of_text(f"cache {cache}") if named else content.digest
         with ready_to_score(networks, place):
@@ -133,10 +138,10 @@ def as_model(model: Any, uri: str, place: Place) -> Model:
     if isinstance(model, Model):
         return model
     wrapped = from_plugin(model, uri)
-    content = content_of(wrapped.model, wrapped.processor, wrapped.preprocess, wrapped.tokenizer)
+    digest = wrapped.content.digest
     for network in networks_of(wrapped.model):
         network.eval().to(place.torch_device, place.torch_dtype)
-    return BUILDERS[_model_kind(wrapped)](wrapped, content.digest, place)
+    return BUILDERS[_model_kind(wrapped)](wrapped, digest, place)
 
 
 def _model_kind(wrapped: WrappedModel) -> str:

@@ -11,7 +11,6 @@ import numpy as np
 
 from creperie.bench import Benchmark
 from creperie.core import Progress, UsageError, silent
-from creperie.metrics import MetricSettings
 from creperie.models import (
     Chooser,
     Chosen,
@@ -120,14 +119,14 @@ def sensitivity(
     Multiple-choice questions are asked with the options in every order.
     """
     parsed = parse_uri(uri)
-    way = parsed.options.get("score", "visualgpt" if parsed.kind == "vlm" else "")
-    if way not in KINDS:
+    if parsed.way not in KINDS:
         raise UsageError("has no prompts to vary", where=uri, hint="name a vlm: or api: model with ?score=")
     if not brings_images(bench):
         raise UsageError("the images of this benchmark are needed", where=bench.name, hint="pass `images='DIR'`")
-    chosen = [find_prompt(name, KINDS[way], where=uri) for name in prompts] or prompts_of(KINDS[way])
-    settings = options or ScoreOptions(settings=MetricSettings())
-    if way == "choice":
+    kind = KINDS[parsed.way]
+    chosen = [find_prompt(name, kind, where=uri) for name in prompts] or prompts_of(kind)
+    settings = options or ScoreOptions()
+    if kind == "choice":
         return _of_choices(bench, uri, chosen, settings, progress)
     rows = []
     for prompt, name in zip(chosen, prompts or [p.id for p in chosen], strict=True):

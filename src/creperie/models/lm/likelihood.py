@@ -85,6 +85,13 @@ class LanguageModel:
         reduce = REDUCTIONS[str(self.fingerprint.options["reduce"])]
         return np.array([reduce(logs) for logs in self.log_probabilities(texts)], np.float32)
 
+    def _logits(self, ids: Any, mask: Any) -> Any:
+        import torch
+
+        device = self.place.torch_device
+        with torch.no_grad():
+            return self.model(input_ids=ids.to(device), attention_mask=mask.to(device)).logits
+
     @property
     def beside(self) -> int:
         """The number of special tokens that the model reads with a caption."""
@@ -167,14 +174,9 @@ class CausalLM(LanguageModel):
 
     def _forward(self, ids: Any, mask: Any) -> np.ndarray:
         """Return the log-probability of each token given those before it, as an array (rows, width − 1)."""
-        import torch
-
-        device = self.place.torch_device
-        with torch.no_grad():
-            logits = self.model(input_ids=ids.to(device), attention_mask=mask.to(device)).logits[:, :-1].float()
-            targets = ids[:, 1:].to(device).unsqueeze(-1)
-            logs = logits.gather(-1, targets).squeeze(-1) - logits.logsumexp(-1)
-        return logs.cpu().numpy()
+        logits = self._logits(ids, mask)[:, :-1].float()
+        targets = ids[:, 1:].to(logits.device).unsqueeze(-1)
+        return (logits.gather(-1, targets).squeeze(-1) - logits.logsumexp(-1)).cpu().numpy()
 
     @cached_property
     def chat(self) -> Chat:
@@ -202,17 +204,15 @@ class MaskedLM(LanguageModel):
         begin = len(opening) + len(self.prompt)
         tasks = [(i, begin + k) for i, ids in enumerate(captions) for k in range(len(ids))]
         logs = np.zeros(len(tasks), np.float32)
-        device = self.place.torch_device
         for batch in batches_by_length([len(lines[i]) for i, _ in tasks]):
             ids, mask = padded([lines[tasks[t][0]] for t in batch], self.tokenizer.pad_token_id or 0)
             rows = torch.arange(len(batch))
             holes = torch.tensor([tasks[t][1] for t in batch])
             targets = ids[rows, holes]
             ids[rows, holes] = self.tokenizer.mask_token_id
-            with torch.no_grad():
-                logits = self.model(input_ids=ids.to(device), attention_mask=mask.to(device)).logits
-                there = logits[rows.to(device), holes.to(device)].float().log_softmax(-1)
-                logs[batch] = there.gather(-1, targets.to(device).unsqueeze(-1)).squeeze(-1).cpu().numpy()
+            logits = self._logits(ids, mask)
+            there = logits[rows.to(logits.device), holes.to(logits.device)].float().log_softmax(-1)
+            logs[batch] = there.gather(-1, targets.to(logits.device).unsqueeze(-1)).squeeze(-1).cpu().numpy()
         ends = np.cumsum([len(ids) for ids in captions])
         return np.split(logs, ends[:-1]) if captions else []
 
