@@ -28,7 +28,7 @@ from creperie.bench import (
     read_table,
     write_format,
 )
-from creperie.bench.formats import columns as columns_module
+from creperie.bench import columns as columns_module
 from creperie.core import CreperieError
 
 MANY = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))

@@ -41,7 +41,7 @@ def written(tmp_path: Path) -> Benchmark:
 
 
 def test_items_and_pictures_come_back(written: Benchmark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("creperie.bench.formats.webdataset.TOGETHER", 2)
+    monkeypatch.setattr("creperie.bench.formats.with_images.TOGETHER", 2)
     files = export_webdataset(written, tmp_path / "out")
     assert len(files) == 2
     back = load(f"webdataset:{tmp_path / 'out'}")

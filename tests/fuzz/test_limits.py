@@ -147,7 +147,7 @@ OWN = (
     "training/checkpoints.py",
     "recipes/making.py",
     "scoring/handle.py",
-    "scoring/rates.py",
+    "scoring/forecast.py",
     "scoring/store.py",
     "bench/catalog/",
     "reporting/figures/",

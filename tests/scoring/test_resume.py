@@ -135,9 +135,9 @@ def stored(cache: Path) -> dict[str, set[bytes]]:
     for kind in found:
         for folder in cache.glob(f"store/*/{kind}"):
             for segment in SegmentFolder(folder).segments():
-                for n, block in enumerate(segment.blocks):
-                    if segment.sound(n):
-                        found[kind] |= {k.tobytes() for k in segment.keys(block)}
+                for block in segment.blocks:
+                    if block.sound:
+                        found[kind] |= {k.tobytes() for k in block.keys}
     return found
 
 

@@ -14,9 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from creperie.bench.columns import table_of
 from creperie.bench.hashing import content_hash, hash_pieces
 from creperie.bench.images import NO_IMAGES, REFERENCE_ENDING, ImageStore, open_image
-from creperie.bench.item import CORE_COLUMNS, TAG_PREFIX, Item, items_of, table_of
+from creperie.bench.item import CORE_COLUMNS, TAG_PREFIX, Item, items_of
 from creperie.bench.rows import ordinals, value_codes
 from creperie.core import (
     DataError,
@@ -175,6 +176,11 @@ class Benchmark(Framed):
 
     # -- reading -------------------------------------------------------------------------------------------------
 
+    @property
+    def _on_disk(self) -> Parquet | None:
+        """The files of the items; None if the items are in memory."""
+        return self.source if isinstance(self.source, Parquet) and "table" not in self.__dict__ else None
+
     @cached_property
     def table(self) -> pa.Table:
         """The whole table; it is read on first use and then stays in memory."""
@@ -186,20 +192,18 @@ class Benchmark(Framed):
 
     def column(self, name: str) -> pa.ChunkedArray:
         """Return one column. If the benchmark is on disk, only this column is read."""
-        if isinstance(self.source, Parquet) and "table" not in self.__dict__:
-            return self.source.read([name]).column(0)
-        return self.table.column(name)
+        return self.table.column(name) if self._on_disk is None else self._on_disk.read([name]).column(0)
 
     def pieces(self, columns: list[str], rows: int = PIECE) -> Iterator[pa.Table]:
         """Yield tables of the given columns, with at most `rows` rows each.
 
         A benchmark on disk is never read as a whole.
         """
-        if not isinstance(self.source, Parquet) or "table" in self.__dict__:
-            for start in range(0, len(self), rows):
-                yield self.table.select(columns).slice(start, rows)
+        if self._on_disk is not None:
+            yield from self._on_disk.pieces(columns, rows)
             return
-        yield from self.source.pieces(columns, rows)
+        for start in range(0, len(self), rows):
+            yield self.table.select(columns).slice(start, rows)
 
     @cached_property
     def columns(self) -> list[str]:
@@ -220,10 +224,7 @@ class Benchmark(Framed):
     @cached_property
     def checked_hash(self) -> str:
         """The content hash, computed from the items; raise a DataError if the hash in the manifest is different."""
-        names = list(self.columns)
-        if not isinstance(self.source, Parquet):
-            return self.hash
-        if hash_pieces(names, self.pieces(names)) != self.hash:
+        if isinstance(self.source, Parquet) and hash_pieces(self.columns, self.pieces(self.columns)) != self.hash:
             place = self.source.files[0].parent.parent
             hint = "save the benchmark again"
             raise DataError("the items do not match the hash in the manifest", where=place, hint=hint)
@@ -241,8 +242,8 @@ class Benchmark(Framed):
     def _repr_html_(self) -> str:
         rows = []
         for subset, items in self.subsets.items():
-            first = next(iter(self.only([subset]).head(1)))
-            true = "; ".join(c for i, c in enumerate(first.captions) if any(row[i] for row in first.match))
+            first = self.only(subset)[0]
+            true = "; ".join(first.positives)
             false = "; ".join(c for i, c in enumerate(first.captions) if not all(row[i] for row in first.match))
             rows.append((subset, f"{items:,}", true, false))
         columns = ("subset", "items", "a true caption", "a false one")
@@ -333,8 +334,7 @@ class Benchmark(Framed):
 
         A large benchmark on disk is not loaded into memory.
         """
-        source = self.source
-        if isinstance(source, Parquet) and "table" not in self.__dict__ and len(self) > HELD:
+        if (source := self._on_disk) is not None and len(self) > HELD:
             if isinstance(source, KeptRows):
                 own, keep = keep, source.keep.copy()
                 keep[keep] = own
@@ -375,9 +375,7 @@ class Benchmark(Framed):
                 where=self.name,
                 hint=f"use only these columns: {', '.join(self.columns)}",
             ) from None
-        if isinstance(self.source, Parquet) and "table" not in self.__dict__:
-            return self.source.read(condition=condition)
-        return self.table.filter(condition)
+        return self.table.filter(condition) if self._on_disk is None else self._on_disk.read(condition=condition)
 
     def save(self, folder: str | Path, *, copy_images: bool = False, force: bool = False) -> Benchmark:
         """Write the benchmark into a folder, as `creperie.save` does, and return it as loaded from there."""
@@ -391,7 +389,7 @@ class Benchmark(Framed):
             if not isinstance(name, str) or name not in self.subsets:
                 raise unknown("subset", str(name), self.subsets, where=self.name)
         condition = pc.field("subset").isin(names)
-        if isinstance(self.source, Parquet) and "table" not in self.__dict__:
+        if self._on_disk is not None:
             chosen = self.filter(condition, why=f"only {', '.join(names)}")
         else:  # a mask avoids importing pyarrow's acero and dataset modules
             rows = self.table.filter(pc.is_in(self.table["subset"], value_set=pa.array(names, pa.string())))
@@ -485,7 +483,8 @@ def concatenate(name: str, parts: Sequence[Benchmark], *, prefix: bool = False) 
     """
     if not parts:
         raise UsageError("no benchmarks to concatenate were given", where=name, hint="give at least one benchmark")
-    stores = {_store_location(b.images): b.images for b in parts if b.images is not NO_IMAGES}
+    given = [b.images for b in parts if b.images is not NO_IMAGES]
+    stores = {str(Path(s.location).resolve()) if s.location else f"store {id(s)}": s for s in given}
     if len(stores) > 1:
         raise UsageError(
             f"the benchmarks keep their images in different places: {', '.join(sorted(stores))}",
@@ -522,11 +521,6 @@ def _same_kinds(tables: list[pa.Table]) -> list[pa.Table]:
                 column = table.column(name).cast(pa.string())
                 tables[i] = table.set_column(table.column_names.index(name), name, column)
     return tables
-
-
-def _store_location(store: ImageStore) -> str:
-    """Return a string that identifies the location of a store. Stores at the same location get the same string."""
-    return str(Path(store.location).resolve()) if store.location else f"store {id(store)}"
 
 
 def _prefixed(bench: Benchmark) -> Benchmark:

@@ -155,14 +155,8 @@ def readme(bench: Benchmark, manifest: Mapping[str, Any], kinds: list[MatchShape
 def _filled(template: str, bench: Benchmark, manifest: Mapping[str, Any], kinds: list[MatchShape], **more: Any) -> str:
     values = {"bench": bench, "info": bench.info, "manifest": manifest, "kinds": kinds, "levels": match_chance(bench)}
     values["steps"] = _all_steps(bench.provenance)
-    functions = {
-        "step_text": step_text,
-        "shape_text": _shape_text,
-        "cell": _table_cell,
-        "line": _joined_lines,
-        "tag": _tag_name,
-    }
-    functions["counted"] = counted
+    functions = {"step_text": step_text, "shape_text": _shape_text, "tag": _tag_name, "counted": counted}
+    functions |= {"line": _joined_lines, "cell": lambda text: _joined_lines(text).replace("|", "\\|") or "(no name)"}
     return render("bench", template, title=_title(bench), **values, **functions, **more)
 
 
@@ -229,10 +223,6 @@ def _joined_lines(text: str) -> str:
     return " ".join(text.split())
 
 
-def _table_cell(text: str) -> str:
-    return _joined_lines(text).replace("|", "\\|") or "(no name)"
-
-
 # -- DATASHEET.md ----------------------------------------------------------------------------------------------------
 
 
@@ -269,8 +259,16 @@ LICENCE_URLS: dict[str, str] = _TABLES["licence_urls"]
 
 def croissant(bench: Benchmark, files: Mapping[str, str]) -> dict[str, Any]:
     """Return the Croissant metadata. `files` maps the name of each file to its sha256."""
-    info = bench.info
-    title = _title(bench)
+    info, title = bench.info, _title(bench)
+    address = re.search(r"https?://[^\s,;)]+", info.source)
+    records = {
+        "@type": "cr:RecordSet",
+        "@id": "items",
+        "name": "items",
+        "description": "One record per item: its images, its captions, and which caption is true of which image.",
+        "key": [{"@id": "items/subset"}, {"@id": "items/id"}],
+        "field": [_field(column, i, next(iter(files))) for i, column in enumerate(bench.schema)],
+    }
     return {
         "@context": CONTEXT,
         "@type": "sc:Dataset",
@@ -280,55 +278,32 @@ def croissant(bench: Benchmark, files: Mapping[str, str]) -> dict[str, Any]:
         "conformsTo": CONFORMS_TO,
         "citeAs": info.citation or f"{title}, content hash {bench.hash}",
         "license": LICENCE_URLS.get(licence_id(info.licence)) or info.licence or "unknown",
-        **_url(info.source),
+        **({"url": address[0]} if address else {}),
         "version": "1.0.0",
         "datePublished": _today(),
-        "distribution": [_file(path, digest) for path, digest in files.items()],
-        "recordSet": [_records(bench, next(iter(files)))],
+        "distribution": [
+            {
+                "@type": "cr:FileObject",
+                **dict.fromkeys(("@id", "name", "contentUrl"), path),
+                "encodingFormat": "application/x-parquet",
+                "sha256": digest,
+            }
+            for path, digest in files.items()
+        ],
+        "recordSet": [records],
     }
 
 
-def _file(path: str, digest: str) -> dict[str, Any]:
-    return {
-        "@type": "cr:FileObject",
-        "@id": path,
-        "name": path,
-        "contentUrl": path,
-        "encodingFormat": "application/x-parquet",
-        "sha256": digest,
-    }
-
-
-def _records(bench: Benchmark, file: str) -> dict[str, Any]:
-    schema = bench.schema
-    return {
-        "@type": "cr:RecordSet",
-        "@id": "items",
-        "name": "items",
-        "description": "One record per item: its images, its captions, and which caption is true of which image.",
-        "key": [{"@id": "items/subset"}, {"@id": "items/id"}],
-        "field": [_field(schema.field(name), id_, file) for name, id_ in _ids(bench).items()],
-    }
-
-
-def _ids(bench: Benchmark) -> dict[str, str]:
-    """Return an identifier without blanks for each column name."""
-    ids: dict[str, str] = {}
-    for i, name in enumerate(bench.columns):
-        plain = re.sub(r"[^A-Za-z0-9_.-]", "-", name)
-        ids[name] = f"items/{plain}" if plain == name else f"items/{plain}-{i}"
-    return ids
-
-
-def _field(column: pa.Field, id_: str, file: str) -> dict[str, Any]:
+def _field(column: pa.Field, number: int, file: str) -> dict[str, Any]:
+    plain = re.sub(r"[^A-Za-z0-9_.-]", "-", column.name)
     repeated = pa.types.is_list(column.type)
     kind = column.type.value_type if repeated else column.type
     data_type = "sc:Boolean" if pa.types.is_boolean(kind) else "sc:Text" if pa.types.is_string(kind) else "sc:Float"
     return {
         "@type": "cr:Field",
-        "@id": id_,
+        "@id": f"items/{plain}" if plain == column.name else f"items/{plain}-{number}",
         "name": column.name,
-        "description": _TABLES["columns"].get(column.name) or f"The tag {column.name.removeprefix(TAG_PREFIX)}.",
+        "description": _TABLES["columns"].get(column.name) or f"The tag {_tag_name(column.name)}.",
         "dataType": data_type,
         **({"repeated": True} if repeated else {}),
         "source": {"fileObject": {"@id": file}, "extract": {"column": column.name}},
@@ -342,11 +317,6 @@ def _identifier(name: str) -> str:
     'sugarcrepe-mine'
     """
     return re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-") or "benchmark"
-
-
-def _url(source: str) -> dict[str, str]:
-    address = re.search(r"https?://[^\s,;)]+", source)
-    return {"url": address.group()} if address else {}
 
 
 def _today() -> str:

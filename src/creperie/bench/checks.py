@@ -110,23 +110,29 @@ def _hash(view: View) -> Iterator[Finding]:
 def _ids(view: View) -> Iterator[Finding]:
     codes = pair_codes(*(value_codes(view.table.column(name)) for name in ("subset", "id")))
     first = first_rows(codes)
-    for row in np.flatnonzero(first != np.arange(len(first))).tolist():
-        yield view.finding("duplicate-id", ERROR, row, f"items {first[row]} and {row} (counted from 0) have this id")
+    for row, first in _repeats(codes).items():
+        yield view.finding("duplicate-id", ERROR, row, f"items {first} and {row} (counted from 0) have this id")
+
+
+def _repeats(codes: np.ndarray) -> dict[int, int]:
+    """Return, for each row whose code occurred before, the first row with this code."""
+    first = first_rows(codes)
+    again = np.flatnonzero(first != np.arange(len(first)))
+    return dict(zip(again.tolist(), first[again].tolist(), strict=True))
 
 
 def _repeated_items(view: View) -> Iterator[Finding]:
-    rows = np.arange(len(view.table))
     subset = value_codes(view.table.column("subset"))
     captions = number_list_codes(view.captions[0], view.encoded.indices.to_numpy(zero_copy_only=False))
     text = pair_codes(subset, captions, list_codes(view.bench.ragged("match")))
-    texts = first_rows(text)
-    content = first_rows(pair_codes(text, list_codes(view.bench.ragged("images"))))
-    for row in np.flatnonzero(content != rows).tolist():
-        message = f"repeats item {view.key(content[row])[1]}: same images, captions and match matrix"
+    content = _repeats(pair_codes(text, list_codes(view.bench.ragged("images"))))
+    for row, first in content.items():
+        message = f"repeats item {view.key(first)[1]}: same images, captions and match matrix"
         yield view.finding("duplicate-item", ERROR, row, message)
-    for row in np.flatnonzero((texts != rows) & (content == rows)).tolist():
-        message = f"has the same captions as item {view.key(texts[row])[1]}, with other images"
-        yield view.finding("duplicate-captions", INFO, row, message)
+    for row, first in _repeats(text).items():
+        if row not in content:
+            message = f"has the same captions as item {view.key(first)[1]}, with other images"
+            yield view.finding("duplicate-captions", INFO, row, message)
 
 
 def _vacuous(view: View) -> Iterator[Finding]:
@@ -172,12 +178,10 @@ def _skipped(view: View) -> Iterator[Finding]:
 
 def _repeated_captions(view: View) -> Iterator[Finding]:
     """Yield findings for captions that occur earlier in the same item, whether their labels agree or not."""
-    first = first_rows(pair_codes(view.owners, view.codes))
     offsets = view.captions[0]
-    for caption in np.flatnonzero(first != np.arange(len(first))).tolist():
+    for caption, earlier in _repeats(pair_codes(view.owners, view.codes)).items():
         row = int(view.owners[caption])
         begin, end = int(offsets[row]), int(offsets[row + 1])
-        earlier = int(first[caption])
         places = f"captions {earlier - begin + 1} and {caption - begin + 1} are both {view.text(caption)}"
         if _column(view, row, earlier) != _column(view, row, caption):
             yield view.finding("positive-equals-negative", ERROR, row, f"{places}: one is true, the other false")
@@ -211,37 +215,20 @@ def _contradictions(view: View) -> Iterator[Finding]:
     both = np.zeros(int(code.max(initial=-1)) + 1, np.int8)
     both[code[true]] |= 1
     both[code[~true]] |= 2
-    suspects = np.flatnonzero(both[code] == 3)
-    yield from _across_items(view, code[suspects], owner[shown][suspects], true[suspects], shown[suspects])
-
-
-def _across_items(
-    view: View, code: np.ndarray, row: np.ndarray, true: np.ndarray, cell: np.ndarray
-) -> Iterator[Finding]:
-    """Yield a finding for each contradiction: a caption that is false of an image in one item and true of the same
-    image in another.
-
-    The four arrays have one entry per cell of the match matrices. `code` identifies the image and the caption, `row` is
-    the index of the item, `true` says whether the caption is true of the image, and `cell` is the index of the cell.
-    Contradictions within one item are left to other checks.
-    """
-    home: dict[int, list[int]] = {}
-    for i in np.flatnonzero(true).tolist():
-        home.setdefault(int(code[i]), []).append(int(row[i]))
-    for i in np.flatnonzero(~true).tolist():
-        elsewhere = [r for r in home[int(code[i])] if r != row[i]]
-        if elsewhere and int(row[i]) not in home[int(code[i])]:
+    true_in: dict[int, list[int]] = {}  # the items in which such a caption is true of the image
+    for i in np.flatnonzero((both[code] == 3) & true).tolist():
+        true_in.setdefault(int(code[i]), []).append(int(owner[shown[i]]))
+    for i in np.flatnonzero((both[code] == 3) & ~true).tolist():
+        row, elsewhere = int(owner[shown[i]]), true_in[int(code[i])]
+        if row not in elsewhere:  # contradictions within one item are left to other checks
             subset, id_ = view.key(elsewhere[0])
-            text = view.text(int(view.cell_captions[cell[i]]))
+            text = view.text(int(view.cell_captions[shown[i]]))
             message = f"{text} is false here and true of the same image in {subset}/{id_}"
-            yield view.finding("caption-true-and-false", ERROR, int(row[i]), message)
+            yield view.finding("caption-true-and-false", ERROR, row, message)
 
 
 def _empty(view: View) -> Iterator[Finding]:
-    def blank(texts: pa.Array) -> pa.Array:
-        return pc.equal(pc.utf8_trim_whitespace(texts), "")
-
-    for caption in view.where(blank).tolist():
+    for caption in view.where(lambda texts: pc.equal(pc.utf8_trim_whitespace(texts), "")).tolist():
         row = int(view.owners[caption])
         kind = "true" if view.truth[caption] else "false"
         place = caption - int(view.captions[0][row]) + 1
@@ -249,12 +236,9 @@ def _empty(view: View) -> Iterator[Finding]:
 
 
 def _odd_characters(view: View) -> Iterator[Finding]:
-    def odd(texts: pa.Array) -> pa.Array:
-        # A line break counts only if text follows; at the end it is a trailing blank.
-        pattern = r"(?s)[\x00-\x08\x0e-\x1f\x7f-\x{9f}\x{fffd}]|[\n\r\v\f].*\S"
-        return pc.match_substring_regex(texts, pattern)
-
-    for caption in view.where(odd).tolist():
+    # A line break counts only if text follows; at the end it is a trailing blank.
+    pattern = r"(?s)[\x00-\x08\x0e-\x1f\x7f-\x{9f}\x{fffd}]|[\n\r\v\f].*\S"
+    for caption in view.where(lambda texts: pc.match_substring_regex(texts, pattern)).tolist():
         message = f"{view.text(caption)} holds a control or replacement character"
         yield view.finding("odd-characters", INFO, int(view.owners[caption]), message)
 
@@ -285,10 +269,9 @@ def _nearly_equal(view: View) -> Iterator[Finding]:
     lowered = pc.utf8_lower(view.encoded.dictionary)
     plain = pc.replace_substring_regex(lowered, r"[^\p{L}\p{N}]+", "")
     codes = value_codes(plain)[view.codes]
-    first = first_rows(pair_codes(view.owners, codes))
     seen = set()
-    for caption in np.flatnonzero(first != np.arange(len(first))).tolist():
-        row, earlier = int(view.owners[caption]), int(first[caption])
+    for caption, earlier in _repeats(pair_codes(view.owners, codes)).items():
+        row = int(view.owners[caption])
         if row in seen or view.codes[caption] == view.codes[earlier] or not plain[view.codes[caption]].as_py():
             continue
         if _column(view, row, earlier) != _column(view, row, caption):

@@ -47,7 +47,9 @@ def from_pandas(frame: Any, *, images: str | Path | None = None, name: str = "fr
         return _from_items(frame, name, images)
     columns = _columns_of(frame, name)
     if roles == Roles() and is_native(list(columns), "parquet"):
-        return _from_items(items_of_columns(_with_keys(columns, name), name), name, images)
+        cells = columns["images"]
+        columns["images"] = [[_picture_key(one, f"{name}['images']") for one in row] for row in cells]
+        return _from_items(items_of_columns(columns, name), name, images)
     roles = resolve(roles, table_of_columns(name, columns))
     cells = [cell for column in roles.image for cell in columns[column]]
     keys, store = _pictures(cells, f"{name}[{', '.join(roles.image)}]", images)
@@ -61,20 +63,14 @@ def from_pandas(frame: Any, *, images: str | Path | None = None, name: str = "fr
 def _from_items(items: Sequence[Item], name: str, images: str | Path | None) -> Benchmark:
     """Return a benchmark of items whose images are keys or paths."""
     keys, store = _pictures([key for item in items for key in item.images], name, images)
-    rest = iter(keys)
-    return from_items(name, [_with_images(item, [next(rest) for _ in item.images]) for item in items], images=store)
-
-
-def _with_images(item: Item, keys: Sequence[str | None]) -> Item:
-    if len(keys) > 1 and None in keys:
-        what = "one of its images is missing"
-        raise DataError(what, where=f"item {item.subset}/{item.id}", hint="give the image, or leave the item out")
-    return replace(item, images=tuple(key for key in keys if key is not None))
-
-
-def _with_keys(columns: dict[str, list[Any]], name: str) -> dict[str, list[Any]]:
-    """Return the columns of a frame with creperie's own column names. Images are replaced by their keys."""
-    return {**columns, "images": [[_picture_key(one, f"{name}['images']") for one in row] for row in columns["images"]]}
+    rest, placed = iter(keys), []
+    for item in items:
+        own = [next(rest) for _ in item.images]
+        if len(own) > 1 and None in own:
+            what = "one of its images is missing"
+            raise DataError(what, where=f"item {item.subset}/{item.id}", hint="give the image, or leave the item out")
+        placed.append(replace(item, images=tuple(key for key in own if key is not None)))
+    return from_items(name, placed, images=store)
 
 
 def _warn_of_losses(bench: Benchmark, roles: Roles) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ import pyarrow as pa
 from creperie.bench.benchmark import Benchmark
 from creperie.bench.images import NO_IMAGES, ImageError, ImageStore, crop, decode_image, split_reference
 from creperie.bench.rows import owners
-from creperie.core import Progress, silent
+from creperie.core import Progress, sha256_of_text, silent
 
 ERROR = "error"
 INFO = "info"
@@ -48,8 +47,13 @@ def check_images(bench: Benchmark, *, look: bool = True, progress: Progress = si
         return
     bad, digests = _look(bench.images, uses, progress)
     yield from _bad_references(bench, offsets, coded, bad)
-    yield from _shared_contents(digests)
-    yield from _repeated_entries(bench.images, uses)
+    first: dict[str, str] = {}
+    for key, digest in digests.items():
+        if first.setdefault(digest, key) != key:
+            yield Finding("image-under-two-keys", INFO, "", "", f"{key} and {first[digest]} are the same picture")
+    repeated = getattr(bench.images, "repeated", list)
+    for name in (name for name in repeated() if name in uses):
+        yield Finding("image-key-twice", ERROR, "", "", f"{bench.images.location} holds several images named {name}")
 
 
 def _look(
@@ -67,7 +71,7 @@ def _look(
             data = store.read(key)
         except ImageError as e:
             return key, "", dict.fromkeys(references, e)
-        return key, hashlib.sha256(data).hexdigest(), _open_all(data, references)
+        return key, sha256_of_text(data), _open_all(data, references)
 
     workers = min(8, (os.cpu_count() or 1) + 1)
     from concurrent.futures import ThreadPoolExecutor
@@ -88,11 +92,9 @@ def _open_all(data: bytes, references: list[str]) -> dict[str, ImageError]:
         return dict.fromkeys(references, e)
     errors = {}
     for reference in references:
-        box = split_reference(reference)[1]
-        if box is None:
-            continue
         try:
-            crop(picture, box)
+            if (box := split_reference(reference)[1]) is not None:
+                crop(picture, box)
         except ImageError as e:
             errors[reference] = e
     return errors
@@ -107,23 +109,7 @@ def _bad_references(
     names = coded.dictionary.to_pylist()
     broken = np.array([name in bad for name in names], bool)
     codes = coded.indices.to_numpy(zero_copy_only=False)
-    rows = owners(offsets)
-    subset, ids = bench.column("subset"), bench.column("id")
+    rows, keys = owners(offsets), bench.item_keys if bad else []
     for place in np.flatnonzero(broken[codes]):
-        name, row = names[codes[place]], int(rows[place])
-        error = bad[name]
-        yield Finding(error.code, ERROR, subset[row].as_py(), ids[row].as_py(), f"{name}: {error.what}")
-
-
-def _shared_contents(digests: dict[str, str]) -> Iterator[Finding]:
-    first: dict[str, str] = {}
-    for key, digest in digests.items():
-        if first.setdefault(digest, key) != key:
-            yield Finding("image-under-two-keys", INFO, "", "", f"{key} and {first[digest]} are the same picture")
-
-
-def _repeated_entries(store: ImageStore, uses: dict[str, list[str]]) -> Iterator[Finding]:
-    repeated = getattr(store, "repeated", None)
-    for name in repeated() if callable(repeated) else ():
-        if name in uses:
-            yield Finding("image-key-twice", ERROR, "", "", f"{store.location} holds several images named {name}")
+        name = names[codes[place]]
+        yield Finding(bad[name].code, ERROR, *keys[rows[place]], f"{name}: {bad[name].what}")

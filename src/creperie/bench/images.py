@@ -59,11 +59,7 @@ class ImageError(DataError):
         super().__init__(what, where=where, hint=hint or "replace it, or leave its items out")
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _image_error, (self.code, self.what, self.where, self.hint)
-
-
-def _image_error(code: str, what: str, where: str, hint: str) -> ImageError:
-    return ImageError(code, what, where=where, hint=hint)
+        return functools.partial(ImageError, where=self.where, hint=self.hint), (self.code, self.what)
 
 
 @runtime_checkable
@@ -230,7 +226,9 @@ def picture_file(store: ImageStore, reference: str) -> tuple[str, bytes]:
     key, box = split_reference(reference)
     data = picture_bytes(store, key)
     ending = picture_type(data)
-    if box is None and (_plain_jpeg(data) or (ending == ".png" and b"eXIf" not in data)):
+    # a JPEG without EXIF data cannot ask viewers to rotate it
+    plain_jpeg = data[:2] == b"\xff\xd8" and b"Exif\0" not in data[:65536]
+    if box is None and (plain_jpeg or (ending == ".png" and b"eXIf" not in data)):
         return ending, data
     file = io.BytesIO()
     open_image(store, reference).save(file, "PNG")
@@ -261,11 +259,6 @@ def _opened(data: bytes, max_pixels: int) -> Iterator[Image.Image]:
     except Exception as e:
         # Pillow's decoders raise all kinds of exceptions; a bad file must become a finding and not end a run.
         raise _undecodable(e) from None
-
-
-def _plain_jpeg(data: bytes) -> bool:
-    """Return True for a JPEG without EXIF data. Such a file cannot ask viewers to rotate it."""
-    return data[:2] == b"\xff\xd8" and b"Exif\0" not in data[:65536]
 
 
 @functools.cache

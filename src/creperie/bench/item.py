@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from creperie.core import DataError, cut
+from creperie.core import DataError, sha256_of_text
 
 
 class _NoPandas:
@@ -102,7 +101,7 @@ class Item:
         true = (positive,) if isinstance(positive, str) else tuple(positive)
         false = (negative,) if isinstance(negative, str) else tuple(negative)
         content = "\0".join((image, *true, "", *false))
-        own = id or hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        own = id or sha256_of_text(content.encode("utf-8", "surrogatepass"))[:16]
         return cls(own, subset, (image,) if image else (), true + false, choice(len(true), len(false)), tags)
 
     @property
@@ -126,82 +125,14 @@ def choice(positives: int, negatives: int) -> Match:
     return ((True,) * positives + (False,) * negatives,)
 
 
+def match_rows(cells: Sequence[bool], rows: int) -> Match:
+    """Return the cells of a match matrix, which are given row by row, as a matrix with this number of rows."""
+    width = len(cells) // rows
+    return tuple(tuple(cells[r * width : (r + 1) * width]) for r in range(rows))
+
+
 #: Two images and two captions, each true of one image only (Winoground, ColorSwap, COLA).
 PAIRED: Match = ((True, False), (False, True))
-
-
-def table_of(items: Iterable[Item]) -> pa.Table:
-    """Return a table of the items, in the form that `Benchmark` takes as its `source`."""
-    columns: dict[str, list[Any]] = {name: [] for name in CORE_COLUMNS.names}
-    tags: dict[str, list[Tag | None]] = {}
-    for count, item in enumerate(items):
-        columns["id"].append(item.id)
-        columns["subset"].append(item.subset)
-        columns["images"].append(item.images)
-        columns["captions"].append(item.captions)
-        columns["match"].append([cell for row in item.match for cell in row])
-        for name, value in item.tags.items():
-            if name not in tags:
-                tags[name] = [None] * count
-            tags[name].append(value)
-        for values in tags.values():
-            if len(values) == count:
-                values.append(None)
-    keys = (columns["subset"], columns["id"])
-    arrays: list[pa.Array] = [_core_array(f, columns[f.name], keys) for f in CORE_COLUMNS]
-    fields = list(CORE_COLUMNS)
-    for name in sorted(tags):
-        array = _tag_array_of(name, tags[name], keys)
-        arrays.append(array)
-        fields.append(pa.field(TAG_PREFIX + name, array.type))
-    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
-
-
-Keys = tuple[list[str], list[str]]
-
-
-def _core_array(column: pa.Field, values: list[Any], keys: Keys) -> pa.Array:
-    """Return the values of a column that every benchmark has (id, subset, images, captions or match) as an array. Raise
-    a DataError that names the item if a value has the wrong type.
-    """
-    try:
-        array = pa.array(values, column.type)
-        leaves = array.flatten() if pa.types.is_list(column.type) else array
-        if leaves.null_count == 0:
-            return array
-    except (UnicodeError, TypeError, ValueError, pa.ArrowException):
-        pass
-    for value, subset, id_ in zip(values, *keys, strict=True):
-        cells = value if pa.types.is_list(column.type) else [value]
-        for cell in cells:
-            kind = bool if column.name == "match" else str
-            if not isinstance(cell, kind):
-                raise _unstorable(column.name, cell, f"is not a {kind.__name__}", subset, id_)
-            if isinstance(cell, str) and not is_unicode(cell):
-                raise _unstorable(column.name, cell, "holds an unpaired surrogate, which is not text", subset, id_)
-    raise DataError(f"the column {column.name!r} cannot be stored as {column.type}", hint="see help(creperie.Item)")
-
-
-def _tag_array_of(name: str, values: Sequence[Tag | None], keys: Keys) -> pa.Array:
-    if not is_unicode(name):
-        what = f"the tag name {name!a} holds an unpaired surrogate, which is not text"
-        raise DataError(what, hint="rename the tag, or write the file that it comes from again as UTF-8")
-    try:
-        return tag_array(values)
-    except (UnicodeError, OverflowError):
-        for value, subset, id_ in zip(values, *keys, strict=True):
-            if isinstance(value, str) and not is_unicode(value):
-                raise _unstorable(f"tag {name}", value, "holds an unpaired surrogate", subset, id_) from None
-            if isinstance(value, int) and abs(value) > sys.float_info.max:
-                raise _unstorable(f"tag {name}", value, "is too large to be stored as a number", subset, id_) from None
-        raise
-
-
-def _unstorable(column: str, value: object, why: str, subset: object, id_: object) -> DataError:
-    place = f"item {ascii(subset)[1:-1]}/{ascii(id_)[1:-1]}"
-    return DataError(
-        f"{column}: {cut(ascii(value), 60)} {why}", where=place, hint="correct the value, or drop the item"
-    )
 
 
 def is_unicode(text: str) -> bool:
@@ -237,8 +168,6 @@ def items_of(table: pa.Table) -> Iterable[Item]:
         core = [batch.column(n).to_pylist() for n in CORE_COLUMNS.names]
         tags = [batch.column(n).to_pylist() for n in names]
         for i, (id_, subset, images, captions, flat) in enumerate(zip(*core, strict=True)):
-            width = len(captions)
-            rows = max(1, len(images))
-            match = tuple(tuple(flat[r * width : (r + 1) * width]) for r in range(rows))
+            match = match_rows(flat, max(1, len(images)))
             own = {n[len(TAG_PREFIX) :]: col[i] for n, col in zip(names, tags, strict=True) if col[i] is not None}
             yield Item(id_, subset, tuple(images), tuple(captions), match, own)

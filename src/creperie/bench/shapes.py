@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from creperie.bench.benchmark import Benchmark
+from creperie.bench.item import match_rows
 from creperie.bench.rows import list_codes, pair_codes
 
 
@@ -53,8 +54,7 @@ def shape_codes(bench: Benchmark) -> tuple[np.ndarray, list[MatchShape]]:
     for row, items in zip(first, counts, strict=True):
         rows, width = max(1, int(images[row])), int(captions[row])
         flat = match[1].slice(match[0][row], rows * width).to_pylist()
-        matrix = tuple(tuple(flat[r * width : (r + 1) * width]) for r in range(rows))
-        shapes.append(MatchShape(int(images[row]), width, matrix, int(items)))
+        shapes.append(MatchShape(int(images[row]), width, match_rows(flat, rows), int(items)))
     return codes, shapes
 
 

@@ -83,7 +83,7 @@ def load(spec: BenchmarkSpec, *, images: str | Path | None = None, roles: Roles)
     if colon and len(name) > 1:  # a single letter before the colon is a Windows drive
         return read_format(find_format(name), path, images=store)
     if Path(text).exists():
-        from creperie.bench.formats.image_parquet import is_image_parquet
+        from creperie.bench.formats.with_images import is_image_parquet
 
         if is_image_parquet(Path(text)):
             return read_format(find_format("datasets"), text, images=store)

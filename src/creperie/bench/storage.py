@@ -14,7 +14,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -29,9 +29,9 @@ from creperie.bench.benchmark import (
     image_keys,
 )
 from creperie.bench.catalog.places import MANIFEST_FILE
-from creperie.bench.hashing import content_hash
 from creperie.bench.images import NO_IMAGES, ImageError, ImageStore, picture_bytes, safe_path
 from creperie.bench.item import CORE_COLUMNS
+from creperie.bench.stores import open_store, pictures_in_memory
 from creperie.core import (
     DataError,
     Progress,
@@ -107,8 +107,6 @@ def save(
     Images are copied if `copy_images` is set, or if they would be lost otherwise. They would be lost if they have no
     location, or if they are in creperie's cache or in the folder that is replaced.
     """
-    from creperie.bench.stores import pictures_in_memory
-
     if (bench := contained_benchmark(bench)) is None:
         raise UsageError("only a benchmark can be saved", hint="write `creperie.save(creperie.load(…), folder)`")
     target = Path(folder)
@@ -148,12 +146,8 @@ def write_images(bench: Benchmark, folder: Path, progress: Progress) -> None:
     keys = image_keys(bench)
     with progress("copy images", len(keys), "images") as advance:
         for key in keys:
-            try:
-                data = picture_bytes(bench.images, key)
-                path = safe_path(folder, key)
-            except ImageError:
-                data = None  # `data check` reports it
-            if data is not None:
+            with suppress(ImageError):  # `data check` reports it
+                data, path = picture_bytes(bench.images, key), safe_path(folder, key)
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(data)
             advance(1)
@@ -174,12 +168,11 @@ def manifest_of(bench: Benchmark, images: str) -> dict[str, Any]:
     }
 
 
-def load_folder(folder: str | Path, *, images: ImageStore | None = None, verify: bool = False) -> Benchmark:
+def load_folder(folder: str | Path, *, images: ImageStore | None = None) -> Benchmark:
     """Return the benchmark in a folder that `save` wrote. Only the manifest is read now; items are read when they are
     used.
 
-    `images` replaces the store that the manifest names. With `verify`, raise a DataError if the items do not match the
-    hash.
+    `images` replaces the store that the manifest names.
     """
     root = Path(folder)
     path = root / MANIFEST_FILE
@@ -197,10 +190,9 @@ def load_folder(folder: str | Path, *, images: ImageStore | None = None, verify:
             hint="save the benchmark again; the file was edited, or creperie did not write it",
         ) from None
     _check_parquet(bench, stated, root)
-    if images is None and stored:
-        images = _own_images(root, stored)
-    if verify and content_hash(bench.table) != bench.hash:
-        raise DataError("the items do not match the hash in the manifest", where=root, hint=AGAIN)
+    if images is None and stored and "\0" not in stored and (place := root / stored).exists():
+        # in the benchmark's own folder, no link may lead out of it
+        images = open_store(place, follow_links=not place.resolve().is_relative_to(root.resolve()))
     return replace(bench, images=NO_IMAGES if images is None else images)
 
 
@@ -244,18 +236,6 @@ def _mapping(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise TypeError(f"{str(value)[:40]} is not an object")
     return value
-
-
-def _own_images(root: Path, stored: str) -> ImageStore:
-    """Return the image store that a manifest names. If the store lies inside the benchmark's folder, symbolic links
-    that lead out of it are refused.
-    """
-    from creperie.bench.stores import open_store
-
-    place = root / stored
-    if "\0" in stored or not place.exists():
-        return NO_IMAGES
-    return open_store(place, follow_links=not place.resolve().is_relative_to(root.resolve()))
 
 
 def _check_parquet(bench: Benchmark, stated: int, root: Path) -> None:

@@ -6,7 +6,6 @@ pickled; another process then opens them again.
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import os
@@ -18,16 +17,21 @@ import zlib
 from abc import ABC, abstractmethod
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import groupby
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 from creperie.bench.images import MAX_BYTES, ImageError, picture_type, safe_path
-from creperie.core import DataError, cache_home, check_members, open_parquet, reading_parquet, write_bytes
-
-#: What to do about a file of more than `MAX_BYTES`.
-_SMALLER = f"save it smaller: at most {MAX_BYTES:,} bytes are read"
+from creperie.core import (
+    DataError,
+    cache_home,
+    check_members,
+    open_parquet,
+    reading_parquet,
+    sha256_of_text,
+    write_bytes,
+)
 
 
 def pictures_in_memory() -> Path:
@@ -45,7 +49,7 @@ def keep_picture(picture: Any, where: str = "") -> str:
     """
     data = picture if isinstance(picture, bytes) else _encoded(picture, where)
     try:
-        path = pictures_in_memory() / f"{hashlib.sha256(data).hexdigest()[:32]}{picture_type(data)}"
+        path = pictures_in_memory() / f"{sha256_of_text(data)[:32]}{picture_type(data)}"
     except ImageError as e:
         raise ImageError(e.code, e.what, where=where) from None
     if not path.exists():
@@ -181,11 +185,13 @@ class KeyedImageStore(ABC):
         return []
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopen, (str(self.path), getattr(self, "follow_links", True))
+        return partial(open_store, follow_links=getattr(self, "follow_links", True)), (str(self.path),)
 
 
-def _reopen(path: str, follow_links: bool) -> KeyedImageStore:
-    return open_store(Path(path), follow_links=follow_links)
+def _check_size(size: int, where: object) -> None:
+    if size > MAX_BYTES:
+        hint = f"save it smaller: at most {MAX_BYTES:,} bytes are read"
+        raise ImageError("image-too-large", f"is too large: it has {size:,} bytes", where=where, hint=hint)
 
 
 class FolderStore(KeyedImageStore):
@@ -218,9 +224,7 @@ class FolderStore(KeyedImageStore):
         if not self.follow_links and not path.resolve().is_relative_to(self._root):
             raise ImageError("unsafe-image", "is a link that leads out of the images folder", where=path)
         try:
-            size = path.stat().st_size
-            if size > MAX_BYTES:
-                raise ImageError("image-too-large", f"is too large: it has {size:,} bytes", where=path, hint=_SMALLER)
+            _check_size(path.stat().st_size, path)
             return path.read_bytes()
         except OSError as e:
             raise ImageError("missing-image", f"cannot be read ({e.strerror})", where=path) from None
@@ -290,17 +294,14 @@ class ZipStore(Archive):
 
     def _list(self) -> dict[str, Any]:
         check_members(len(self._zip.infolist()), str(self.path))
-        named = [(_entry_name(i.filename), i) for i in self._zip.infolist() if not i.is_dir()]
-        self._counts = Counter(name for name, _ in named if name)
-        return {name: info for name, info in named if name}
+        named = [(name, i) for i in self._zip.infolist() if not i.is_dir() and (name := _entry_name(i.filename))]
+        self._counts = Counter(name for name, _ in named)
+        return dict(named)
 
     def _bytes(self, name: str) -> bytes:
         info = self._entries[name]
         where = f"{self.path}/{name}"
-        if info.file_size > MAX_BYTES:
-            raise ImageError(
-                "image-too-large", f"is too large: it has {info.file_size:,} bytes", where=where, hint=_SMALLER
-            )
+        _check_size(info.file_size, where)
         try:
             with self._lock, self._zip.open(info) as entry:
                 return entry.read(MAX_BYTES)
@@ -397,6 +398,10 @@ def image_columns(schema: Any) -> list[str]:
     return [field.name for field in schema if is_image(field.type)]
 
 
+#: where an image is in a `ParquetStore`: its file, row group, column, and number among the images there
+Place = tuple[int, int, str, int]
+
+
 class ParquetStore(Archive):
     """A store of the images in the image columns of Parquet files.
 
@@ -421,9 +426,9 @@ class ParquetStore(Archive):
         if not columns:
             what = "has no image column (a struct of bytes and path)"
             raise DataError(what, where=self.path, hint="pass the folder of the images instead")
-        self._rows: dict[str, tuple[int, int, str, int]] = {}
+        self._rows: dict[str, Place] = {}
         self._names: dict[str, list[list[tuple[str, str]]]] = {column: [] for column in columns}
-        self._places: dict[str, list[tuple[int, int, str, int]]] = {}
+        self._places: dict[str, list[Place]] = {}
         for f, reader in enumerate(self._readers):
             for g in range(reader.num_row_groups):
                 for column in columns:
@@ -480,7 +485,7 @@ class ParquetStore(Archive):
             )
         return data
 
-    def _at(self, place: tuple[int, int, str, int]) -> bytes | None:
+    def _at(self, place: Place) -> bytes | None:
         f, g, column, i = place
         return self._group(f, g, column)[i].as_py()
 

@@ -30,6 +30,11 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def sha256_of_text(text: str | bytes) -> str:
+    """Return the SHA-256 checksum of a text in UTF-8, or of bytes, as hexadecimal digits."""
+    return hashlib.sha256(text if isinstance(text, bytes) else text.encode()).hexdigest()
+
+
 def with_checksums(document: Mapping[str, Any], files: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Return a copy of a JSON document with checksums added: its own, and those of `files` (name → checksum). The files
     are in the same folder as the document.
@@ -99,5 +104,4 @@ def how_again(document: Mapping[str, Any], otherwise: str = "") -> str:
 
 def _digest(document: Mapping[str, Any], files: Mapping[str, str]) -> str:
     # as ASCII: two lone surrogates are read back as one character, and both have the same escapes
-    text = json.dumps([document, files], sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
+    return sha256_of_text(json.dumps([document, files], sort_keys=True, separators=(",", ":")))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import time
@@ -10,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from creperie.core.checksums import sha256_of
+from creperie.core.checksums import sha256_of, sha256_of_text
 from creperie.core.files import cache_home, write_text
 
 #: a file changed more recently than this could change again with the same timestamps
@@ -25,12 +24,12 @@ def digest_of(content: Mapping[str, Any]) -> str:
     >>> digest_of({"a": 1, "b": [2]}) == digest_of({"b": (2,), "a": 1}) != digest_of({"a": "1", "b": [2]})
     True
     """
-    return hashlib.sha256(json.dumps(content, sort_keys=True, default=_as_json).encode()).hexdigest()
+    return sha256_of_text(json.dumps(content, sort_keys=True, default=_as_json))
 
 
 def _as_json(value: Any) -> Any:
     if hasattr(value, "tobytes") and hasattr(value, "dtype"):  # the text of a large array leaves values out
-        return [str(value.dtype), list(getattr(value, "shape", ())), hashlib.sha256(value.tobytes()).hexdigest()]
+        return [str(value.dtype), list(getattr(value, "shape", ())), sha256_of_text(value.tobytes())]
     if isinstance(value, (set, frozenset)):
         return sorted(map(str, value))
     return str(value)
@@ -55,7 +54,7 @@ def remembered_sha256(file: Path) -> str:
     state = file_state(file.resolve()) if file.stat().st_size >= LARGE else ""
     if not state:
         return sha256_of(file)
-    memo = cache_home() / "digests" / hashlib.sha256(state.encode()).hexdigest()
+    memo = cache_home() / "digests" / sha256_of_text(state)
     if not memo.is_file():
         digest = sha256_of(file)
         if file_state(file.resolve()) != state:  # it changed while it was read

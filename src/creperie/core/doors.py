@@ -37,7 +37,9 @@ def front_door(
     >>> "wilson" in names, get("wilson").__module__
     (True, 'creperie.metrics.intervals')
     """
-    where = _listed(package)
+    stub = pkgutil.get_data(package, "__init__.pyi") or b""
+    # each public name → the module that defines it and its name there; a submodule → the package and its own name
+    where = {name: (module, own) for module, own, name in _LINE.findall(stub.decode())}
     names = sorted(name for name, (module, _) in where.items() if module != package)  # without submodules
 
     def get(name: str) -> Any:
@@ -61,11 +63,3 @@ def _explained(function: FunctionType, package: str) -> Callable[..., Any]:
     clear = explained(function)
     clear.__module__ = package  # where it is the same object, as pickle asks
     return clear
-
-
-def _listed(package: str) -> dict[str, tuple[str, str]]:
-    """Return a mapping from each public name of a package to the module that defines it and its name there. A submodule
-    is mapped to the package and its own name.
-    """
-    stub = pkgutil.get_data(package, "__init__.pyi") or b""
-    return {public: (module, name) for module, name, public in _LINE.findall(stub.decode())}

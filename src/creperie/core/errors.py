@@ -94,23 +94,17 @@ def missing_module(error: ImportError, extra: str = "") -> MissingExtraError:
         return MissingExtraError(
             problem, hint="install versions of torch, torchvision and transformers that fit each other"
         )
-    if extra := EXTRAS.get(package, extra):
-        return missing_extra(package, extra)
-    return MissingExtraError(
-        f"this needs the Python package {package!r}, which is not installed", hint=f"pip install {package}"
-    )
+    return missing_extra(package, EXTRAS.get(package, extra))
 
 
 def missing_extra(module: str, extra: str) -> MissingExtraError:
-    """Return the error for an optional dependency that is not installed.
+    """Return the error for an optional dependency that is not installed. `extra` is empty if no extra installs it.
 
     >>> print(missing_extra("torch", "models"))
     this needs the Python package 'torch', which is not installed; install it with: pip install 'creperie[models]'
     """
-    return MissingExtraError(
-        f"this needs the Python package {module!r}, which is not installed",
-        hint=f"install it with: pip install 'creperie[{extra}]'",
-    )
+    hint = f"install it with: pip install 'creperie[{extra}]'" if extra else f"pip install {module}"
+    return MissingExtraError(f"this needs the Python package {module!r}, which is not installed", hint=hint)
 
 
 #: argument → flag, where the two names differ

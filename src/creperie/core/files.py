@@ -1,14 +1,15 @@
-"""Atomic writes, checksums, and folders locked by one process at a time. An atomic write leaves either the complete
-file or none.
+"""JSON, atomic writes, checksums, and folders locked by one process at a time. An atomic write leaves either the
+complete file or none. Only here, NaN, numpy numbers and paths become JSON values.
 """
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import pkgutil
 import shutil
 import threading
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,9 +17,12 @@ from typing import Any
 
 from creperie.core.checksums import checked, sha256_of, with_checksums
 from creperie.core.errors import DataError, UsageError
-from creperie.core.jsontext import json_text, json_value
 from creperie.core.limits import parse_json, read_text
 
+#: A JSON object (a document, or a row of one), or the values that a template shows.
+Json = dict[str, Any]
+#: The same, only to be read.
+Document = Mapping[str, Any]
 BUSY_HINT = "wait for it, or write to another folder"
 
 
@@ -129,16 +133,16 @@ def check_target(folder: Path, force: bool, written: Iterable[str]) -> None:
 
 
 @contextmanager
-def locked(lock: Path, busy: str, *, where: Path, hint: str = BUSY_HINT, wait: bool = False) -> Iterator[None]:
+def locked(lock: Path, busy: str, *, where: Path, hint: str = BUSY_HINT) -> Iterator[None]:
     """Hold the lock file `lock` during the block. The system releases the lock if the process dies.
 
     If another process holds the lock, raise a UsageError with the message `busy`, the location `where` and the hint
-    `hint`. With `wait`, wait for the lock instead.
+    `hint`.
     """
     while True:
         lock.parent.mkdir(parents=True, exist_ok=True)
         with lock.open("w") as file:
-            if not lock_file(file.fileno(), wait=wait):
+            if not lock_file(file.fileno()):
                 raise UsageError(busy, where=str(where), hint=hint)
             if not _is_file_of(file.fileno(), lock):
                 continue  # the previous holder removed the file: lock the new one
@@ -150,34 +154,30 @@ def locked(lock: Path, busy: str, *, where: Path, hint: str = BUSY_HINT, wait: b
             return
 
 
-def lock_file(descriptor: int, *, wait: bool = False) -> bool:
+def lock_file(descriptor: int) -> bool:
     """Lock an open file until it is closed. Return False if another process holds the lock."""
     try:
         import fcntl
     except ImportError:
-        return _lock_windows(descriptor, wait=wait)
+        return _lock_windows(descriptor)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True
 
 
-def _lock_windows(descriptor: int, *, wait: bool) -> bool:
+def _lock_windows(descriptor: int) -> bool:
     try:
         import msvcrt
     except ImportError:  # a platform without file locks: report success
         return True
     os.lseek(descriptor, 0, os.SEEK_SET)
-    while True:
-        try:
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
-        except OSError:
-            if not wait:
-                return False
-            time.sleep(0.1)
-        else:
-            return True
+    try:
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
+    except OSError:
+        return False
+    return True
 
 
 def _is_file_of(descriptor: int, path: Path) -> bool:
@@ -205,3 +205,30 @@ def cache_home() -> Path:
     if shared := os.environ.get("XDG_CACHE_HOME"):
         return Path(shared).expanduser() / "creperie"
     return Path.home() / ".cache" / "creperie"
+
+
+def json_value(value: Any) -> Any:
+    """Return a copy of the value that JSON can represent. NaN and infinities become null, numpy numbers plain numbers,
+    and other objects text.
+
+    >>> json_value({"accuracy": float("nan"), 1: (2, None)})
+    {'accuracy': None, '1': [2, None]}
+    """
+    if isinstance(value, Mapping):
+        return {str(k): json_value(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [json_value(v) for v in value]
+    if hasattr(value, "tolist"):  # numpy's numbers and arrays
+        return json_value(value.tolist())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, (str, int)) else str(value)
+
+
+def json_text(value: Any, *, indent: int | None = 2) -> str:
+    """Return the value as a JSON document.
+
+    >>> json_text([float("inf"), "é"], indent=None)
+    '[null, "é"]'
+    """
+    return json.dumps(json_value(value), ensure_ascii=False, indent=indent, allow_nan=False)

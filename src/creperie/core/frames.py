@@ -19,22 +19,12 @@ class Framed:
 
     def to_pandas(self) -> Any:
         """Return `frame` as a pandas data frame; raise a MissingExtraError if pandas is not installed."""
-        return as_pandas(self.frame())
+        installed("pandas")
+        return self.frame().to_pandas()
 
     def to_polars(self) -> Any:
         """Return `frame` as a polars data frame; raise a MissingExtraError if polars is not installed."""
-        return as_polars(self.frame())
-
-
-def as_pandas(table: Any) -> Any:
-    """Return an Arrow table as a pandas data frame."""
-    installed("pandas")
-    return table.to_pandas()
-
-
-def as_polars(table: Any) -> Any:
-    """Return an Arrow table as a polars data frame."""
-    return installed("polars").from_arrow(table)
+        return installed("polars").from_arrow(self.frame())
 
 
 def installed(name: str) -> Any:

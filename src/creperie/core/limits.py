@@ -8,7 +8,8 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -98,12 +99,12 @@ def _finite(text: str) -> float:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) != len(pairs):
-        seen: set[str] = set()
-        for name, _ in pairs:
-            if name in seen:
-                raise _RefusedError(f"contains the key {name[:80]!r} twice")
-            seen.add(name)
+        raise _RefusedError(f"contains the key {_repeated(name for name, _ in pairs)[0][:80]!r} twice")
     return made
+
+
+def _repeated(names: Iterable[str]) -> list[str]:
+    return [name for name, count in Counter(names).items() if count > 1]
 
 
 _STRICT = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite)
@@ -142,12 +143,20 @@ def parse_toml(text: str, where: object) -> dict[str, Any]:
         raise DataError(f"is not TOML: {e}", where=where, hint=CORRECT) from None
 
 
-def parse_json_line(text: str, path: str, line: int) -> Any:
-    """Return the value on one line of a JSON Lines file, parsed strictly."""
-    try:
-        return parse_json(text, path, strict=True)
-    except DataError as e:
-        raise DataError(e.what, where=f"{path}:{line}", hint=e.hint) from None
+def json_lines(path: Path) -> Iterator[tuple[str, Any]]:
+    """Yield (location, value) for each line of a JSON Lines file, parsed strictly. Blank lines are skipped."""
+    for number, text in read_lines(path):
+        if text.strip():
+            where = f"{path}:{number}"
+            try:
+                yield where, parse_json(text, where, strict=True)
+            except DataError as e:
+                raise DataError(e.what, where=where, hint=e.hint) from None
+
+
+def first_line(path: Path) -> str:
+    """Return the first line of a text file that is not blank; empty if there is none."""
+    return next((line for _, line in read_lines(path) if line.strip()), "")
 
 
 # -- YAML ------------------------------------------------------------------------------------------------------------
@@ -255,11 +264,8 @@ def csv_table(path: Path) -> tuple[list[str], Iterator[tuple[int, dict[str, str]
 
 def _check_header(names: list[str], where: str, most: int) -> None:
     check_columns(len(names), where, most)
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise DataError(f"names the column {name[:60]!r} twice", where=where, hint="rename or remove one")
-        seen.add(name)
+    for name in _repeated(names):
+        raise DataError(f"names the column {name[:60]!r} twice", where=where, hint="rename or remove one")
 
 
 def check_columns(count: int, where: str, most: int = MAX_COLUMNS) -> None:

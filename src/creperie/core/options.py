@@ -52,8 +52,9 @@ def option(
     On the command line, the names of a tuple are separated by commas, or the flag is repeated for each name. With
     `whole`, the flag must be repeated, because a name may contain a comma, as model URIs do.
     """
-    about = {"help": help, "flags": flags, "choices": tuple(choices), "metavar": metavar, "whole": whole}
-    return field(default=default, metadata={"option": {**about, "minimum": minimum, "maximum": maximum}})
+    about = {"help": help, "flags": flags, "choices": tuple(choices), "metavar": metavar}
+    about |= {"minimum": minimum, "maximum": maximum, "whole": whole}
+    return field(default=default, metadata={"option": about})
 
 
 @dataclass(frozen=True)
@@ -78,9 +79,9 @@ class OptionField:
         """
         if value is None and self.optional:
             return None
-        typed = self._typed(value)
-        if typed is None or not self._within(typed):
-            limits = {"at least": self.minimum, "at most": self.maximum}
+        typed, low, high = self._typed(value), self.minimum, self.maximum
+        if typed is None or (low is not None and typed < low) or (high is not None and typed > high):
+            limits = {"at least": low, "at most": high}
             limited = " and ".join(f"{word} {limit:g}" for word, limit in limits.items() if limit is not None)
             what = _TYPES[self.kind][0] + (f" of {limited}" if limited else "")
             raise UsageError(f"`{self.name}={value!r}`: expected {what}", where=where)
@@ -88,10 +89,6 @@ class OptionField:
             if self.choices and name not in self.choices:
                 raise unknown(self.label, name, self.choices, where=where)
         return typed
-
-    def _within(self, value: Any) -> bool:
-        above = self.minimum is None or value >= self.minimum
-        return above and (self.maximum is None or bool(value <= self.maximum))
 
     @property
     def label(self) -> str:
@@ -110,14 +107,10 @@ class OptionField:
 
 
 @functools.cache
-def _hints(kind: type) -> dict[str, Any]:
-    return get_type_hints(kind)
-
-
-def options_in(kind: type) -> dict[str, OptionField]:
+def options_in(kind: type) -> Mapping[str, OptionField]:
     """Return the options that a dataclass declares, by field name."""
     declared = {f.name: (f.default, f.metadata["option"]) for f in fields(kind) if "option" in f.metadata}
-    hints = _hints(kind) if declared else {}
+    hints = get_type_hints(kind) if declared else {}
     return {name: _field(name, hints[name], default, dict(about)) for name, (default, about) in declared.items()}
 
 

@@ -6,7 +6,7 @@ import base64
 import hashlib
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,7 +33,7 @@ def _templates(room: str) -> Environment:
     )
     made.filters |= {"percent": percent, "form": format, "sentence": _sentence, "heat": heat_level}
     made.filters |= {"differences": word_differences, "elsewhere": _elsewhere, "breakable": _breakable}
-    made.filters |= {"whole_last": _whole_last, "called": called}
+    made.filters |= {"whole_last": lambda rows: sorted(rows, key=_is_whole), "called": called}
     made.tests |= {"whole": _is_whole}
     return made
 
@@ -116,11 +116,6 @@ def _is_whole(row: Sequence[Any]) -> bool:
     first = row[0] if row else ""
     own = first.get("value") if isinstance(first, dict) else getattr(first, "value", first)
     return own in ("all", "macro")
-
-
-def _whole_last(rows: Iterable[Sequence[Any]]) -> list[Sequence[Any]]:
-    """Return a table's rows, those about all items last."""
-    return sorted(rows, key=_is_whole)
 
 
 def _breakable(text: object) -> object:

@@ -58,11 +58,6 @@ def _check_plugin(group: str, name: str, plugin: Any) -> None:
         raise UsageError(f"the {kind} {name!r} cannot be called ({e})", hint=hint) from None
 
 
-def _own_names(group: str) -> set[str]:
-    document = packaged_toml(*_GROUPS[group][2])
-    return {*document["kinds"], *document["own"]} if "kinds" in document else set(document)
-
-
 def _register(group: str, plugin: Any, name: str) -> Any:
     """Register a plug-in and return it. If `plugin` is None, return a decorator. A later registration under the same
     name replaces the earlier one.
@@ -74,8 +69,10 @@ def _register(group: str, plugin: Any, name: str) -> Any:
     known = name or str(getattr(plugin, "name", "") or getattr(plugin, "__name__", ""))
     if not known:
         raise UsageError("a plug-in needs a name", hint='write `@creperie.register_…("name")`')
-    if known.lower() in _own_names(group):
-        what = f"creperie has a built-in {_GROUPS[group][0]} called {known!r}"
+    kind, _, file = _GROUPS[group]
+    document = packaged_toml(*file)
+    if known.lower() in ([*document["kinds"], *document["own"]] if "kinds" in document else document):
+        what = f"creperie has a built-in {kind} called {known!r}"
         raise UsageError(what, hint="register yours under another name")
     _check_plugin(group, known, plugin)
     _REGISTERED.setdefault(group, {})[known] = RegisteredPlugin(known, plugin)

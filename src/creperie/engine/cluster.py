@@ -42,19 +42,16 @@ class Ray:
         if not todo:
             return
         with self.session():
-            yield from self._map(stage, pieces, todo)
+            import ray
 
-    def _map(self, stage: Stage, pieces: Pieces, todo: list[int]) -> Numbered:
-        import ray
-
-        # one copy for all workers, also for their replacements; pieces in memory are sent one by one
-        job = ray.put((stage, None if is_held(pieces) else pieces, todo[0]))
-        actor = ray.remote(num_cpus=1, num_gpus=self.gpus)(_Worker)
-        hire = partial(_Actor, actor, job, pieces)
-        for number, answer in run_on_workers(hire, self.workers, todo, ray.exceptions.RayActorError):
-            if isinstance(answer, CreperieError):
-                raise answer
-            yield number, from_bytes(answer)
+            # one copy for all workers, also for their replacements; pieces in memory are sent one by one
+            job = ray.put((stage, None if is_held(pieces) else pieces, todo[0]))
+            actor = ray.remote(num_cpus=1, num_gpus=self.gpus)(_Worker)
+            hire = partial(_Actor, actor, job, pieces)
+            for number, answer in run_on_workers(hire, self.workers, todo, ray.exceptions.RayActorError):
+                if isinstance(answer, CreperieError):
+                    raise answer
+                yield number, from_bytes(answer)
 
     @contextmanager
     def session(self) -> Iterator[None]:

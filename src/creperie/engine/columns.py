@@ -13,8 +13,7 @@ import pyarrow as pa
 from creperie.bench import Benchmark, KeptRows, Parquet
 from creperie.core import ROW_GROUP, DataError, UsageError, open_parquet, unknown
 from creperie.engine.files import open_file
-from creperie.engine.lines import CAPTIONS
-from creperie.engine.pieces import ROWS, Held, Pieces
+from creperie.engine.pieces import CAPTIONS, ROWS, Held, Pieces
 
 RowsPlace = tuple[int, int, int, int]  #: file, row group, first row in it, rows
 
@@ -55,7 +54,7 @@ class Columnar(Pieces):
         if not pa.types.is_struct(column.type):
             return column
         first = sum(self.counts[:number])
-        paths = [(cell or {}).get("path") for cell in table.column(self.image).to_pylist()]
+        paths = [(cell or {}).get("path") for cell in column.to_pylist()]
         return pa.array([path or f"{self.image}/{first + k}" for k, path in enumerate(paths)], pa.string())
 
 

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from creperie.core import UsageError, option, unknown
 from creperie.engine.driver import run_on_workers
-from creperie.engine.pieces import Held, Numbered, Pieces, Stage, Work, is_held, opened
+from creperie.engine.pieces import Held, Numbered, Pieces, Stage, is_held, opened
 
 NAMES = ("local", "ray")
 
@@ -28,18 +28,11 @@ class Engine(Protocol):
     def run(self, stage: Stage, pieces: Pieces, numbers: Iterable[int]) -> Numbered: ...
 
 
-@runtime_checkable
-class SessionEngine(Protocol):
-    """An engine with sessions, such as connections to a Ray cluster, which several runs can share."""
-
-    def session(self) -> AbstractContextManager[None]: ...
-
-
 def session(engine: Engine | None) -> AbstractContextManager[None]:
-    """Return a context manager within which all runs share one session of the engine. It does nothing for an engine
-    without sessions.
+    """Return a context manager within which all runs share one session of the engine, such as a connection to a Ray
+    cluster. It does nothing for an engine without sessions.
     """
-    return engine.session() if isinstance(engine, SessionEngine) else nullcontext()
+    return getattr(engine, "session", nullcontext)()
 
 
 def choose_engine(name: str = "local", *, address: str = "", workers: int = 1, gpus: float = 0) -> Engine:
@@ -85,13 +78,12 @@ class Local:
 
     def run(self, stage: Stage, pieces: Pieces, numbers: Iterable[int]) -> Numbered:
         todo = list(numbers)
-        if self.workers < 2 or len(todo) < 2:
-            work = opened(stage) if todo else None
-            for number in todo:
-                assert work is not None
-                yield number, work(pieces.piece(number))
-        else:
+        if self.workers > 1 and len(todo) > 1:
             yield from self._in_processes(stage, pieces, todo)
+        elif todo:
+            work = opened(stage)
+            for number in todo:
+                yield number, work(pieces.piece(number))
 
     def _in_processes(self, stage: Stage, pieces: Pieces, todo: Sequence[int]) -> Numbered:
         """Yield the results of worker processes, each of which computes one piece at a time."""
@@ -158,16 +150,10 @@ def _begin_process(stage: Stage, pieces: Pieces | None) -> None:
         os._exit(1)
 
     threading.Thread(target=follow, daemon=True).start()
-    _worker.update(work=_opened_or_error(stage), pieces=pieces)
-
-
-def _opened_or_error(stage: Stage) -> Work | Exception:
-    """Open a stage and return it. If that fails, return the exception, to be raised with the first piece of work."""
-    # If it were raised while the pool starts, the pool would only report that it is broken.
     try:
-        return opened(stage)
-    except Exception as e:
-        return e
+        _worker.update(work=opened(stage), pieces=pieces)
+    except Exception as e:  # raised with the first piece: now, the pool would only report that it is broken
+        _worker.update(work=e)
 
 
 def _apply(number: int | None, piece: pa.Table | None) -> Any:

@@ -99,6 +99,16 @@ class FilePieces:
         return len(self.starts)
 
 
+#: the columns of a source of captions
+CAPTIONS = pa.schema([("id", pa.string()), ("text", pa.string()), ("image", pa.string())])
+
+
+def caption_table(rows: Sequence[tuple[str, str, str | None]]) -> pa.Table:
+    """Return (id, caption, image) of each row as a table."""
+    columns = zip(*rows, strict=True) if rows else ((), (), ())
+    return pa.table([pa.array(c, pa.string()) for c in columns], schema=CAPTIONS)
+
+
 def even_counts(rows: int, size: int) -> list[int]:
     """Return the number of rows of each piece if `rows` rows are cut into pieces of `size` rows.
 

@@ -19,9 +19,8 @@ from creperie.bench import is_file_name
 from creperie.core import UsageError, query_options, unknown
 from creperie.engine.columns import open_columnar
 from creperie.engine.files import listed
-from creperie.engine.lines import open_lines
+from creperie.engine.lines import open_lines, open_samples
 from creperie.engine.pieces import ROWS, Pieces
-from creperie.engine.tars import open_samples
 
 #: kind → (suffixes, options)
 KINDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {

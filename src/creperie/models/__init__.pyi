@@ -42,13 +42,12 @@ from creperie.models.hf.judge import Judge as Judge
 from creperie.models.hf.judge import LoadedNetwork as LoadedNetwork
 from creperie.models.hf.judge import read_network as read_network
 from creperie.models.hub import model_folder as model_folder
+from creperie.models.hub import named_content as named_content
 from creperie.models.kinds import KINDS as KINDS
 from creperie.models.kinds import OWN_KINDS as OWN_KINDS
 from creperie.models.kinds import ModelKind as ModelKind
 from creperie.models.lm.likelihood import LanguageModel as LanguageModel
 from creperie.models.lm.likelihood import MaskedLM as MaskedLM
-from creperie.models.lm.likelihood import batches_by_length as batches_by_length
-from creperie.models.named_files import named_content as named_content
 from creperie.models.openclip import OPENCLIP_PLACES as OPENCLIP_PLACES
 from creperie.models.openclip import OPENCLIP_RANDOM as OPENCLIP_RANDOM
 from creperie.models.pixels import DirectPixels as DirectPixels
@@ -80,6 +79,7 @@ from creperie.models.registry import load_plain as load_plain
 from creperie.models.registry import missing_packages as missing_packages
 from creperie.models.registry import model_plugins as model_plugins
 from creperie.models.thoughts import reply_of as reply_of
+from creperie.models.tokens import batches_by_length as batches_by_length
 from creperie.models.tokens import pad_tokens as pad_tokens
 from creperie.models.uri import ModelOption as ModelOption
 from creperie.models.uri import ModelURI as ModelURI

@@ -91,24 +91,27 @@ def _ability_checks(model: Any, ability: Ability, rates: dict[str, float]) -> li
     """Test one ability and return the results. The measured speed is added to `rates`."""
     work = functools.partial(_results, getattr(model, ability.method), ability.takes, getattr(model, "asks", ()))
     every = range(len(CAPTIONS))
-    start = time.perf_counter()
-    together = work(every)
-    rate = f"{ability.words}, per second"
-    rates[rate] = len(CAPTIONS) / max(time.perf_counter() - start, 1e-9)
-    if ability.gives == "text":
-        return [_check_generation(together)]
-    if ability.gives == "choices":
-        return _choices(together)
+    measured = ability.gives in ("vectors", "numbers")
+    for _ in range(2 if measured else 1):  # the first call is the warm-up
+        start = time.perf_counter()
+        together = work(every)
+        rates[f"{ability.words}, per second"] = len(CAPTIONS) / max(time.perf_counter() - start, 1e-9)
+    if not measured:
+        return [_check_generation(together)] if ability.gives == "text" else _choices(together)
     tolerance = TOLERANCE.get(model.fingerprint.dtype, 1e-6)
-    rates[rate] = _rate(lambda: work(every), len(CAPTIONS))  # again: the first call was the warm-up
-    if ability.gives == "vectors":
-        checks = _vectors(ability.takes, together, len(CAPTIONS))
-    else:
-        checks = _numbers(ability.takes, together, len(CAPTIONS))
+    if ability.gives == "numbers":
         tolerance *= 4 * max(1.0, float(np.abs(together).max(initial=0)))
     alone = np.concatenate([work([k]) for k in every])
+    checks = _outputs(ability, together)
     checks.append(_same(f"{ability.takes}: batch of 1 = batch of 4", together, alone, tolerance))
-    return checks + _further_checks(model, ability, together, tolerance)
+    if ability.takes == "images":
+        checks += _image_checks(model, together, tolerance)
+    elif ability.method == "encode_texts":
+        checks += _caption_checks(model, together, tolerance)
+    elif ability.takes == "caption pairs":
+        back = model.score_text_pairs([CAPTIONS[k - 1] for k in every], CAPTIONS)
+        checks.append(_same("caption pairs: the same in both directions", together, back, tolerance))
+    return checks
 
 
 def _results(method: Callable[..., Any], takes: str, asks: Sequence[str], places: Sequence[int]) -> Any:
@@ -116,35 +119,17 @@ def _results(method: Callable[..., Any], takes: str, asks: Sequence[str], places
 
     `takes` is the kind of input that the method needs, and `asks` are the questions that the model can answer.
     """
-    texts, pictures = [CAPTIONS[k] for k in places], drawings()
-    if takes == "captions":
-        return method(texts)
-    if takes == "images":
-        return method([pictures[k] for k in places])
-    if takes == "pairs":
-        return method(pictures[0], texts)
-    if takes == "caption pairs":
-        return method(texts, [CAPTIONS[k - 1] for k in places])
-    if takes == "questions":
-        return method([ChoiceQuestion(pictures[k], CAPTIONS[:3], asks[0]) for k in places])
-    return method([Prompt((("user", "Say yes."),), max_tokens=8) for _ in places])
-
-
-def _further_checks(model: Any, ability: Ability, together: np.ndarray, tolerance: float) -> list[Check]:
-    """Return the results of tests that exist only for encoding images, encoding captions and comparing captions. For
-    other abilities, return an empty list.
-
-    `together` holds the model's outputs for all test inputs in one batch. `tolerance` is the largest difference
-    allowed.
-    """
-    if ability.takes == "images":
-        return _image_checks(model, together, tolerance)
-    if ability.method == "encode_texts":
-        return _caption_checks(model, together, tolerance)
-    if ability.takes == "caption pairs":
-        back = model.score_text_pairs([CAPTIONS[k - 1] for k in range(len(CAPTIONS))], CAPTIONS)
-        return [_same("caption pairs: the same in both directions", together, back, tolerance)]
-    return []
+    pictures = drawings()
+    texts, shown = [CAPTIONS[k] for k in places], [pictures[k] for k in places]
+    inputs: dict[str, tuple[Any, ...]] = {
+        "captions": (texts,),
+        "images": (shown,),
+        "pairs": (pictures[0], texts),
+        "caption pairs": (texts, [CAPTIONS[k - 1] for k in places]),
+        "questions": ([ChoiceQuestion(picture, CAPTIONS[:3], "".join(asks[:1])) for picture in shown],),
+        "prompts": ([Prompt((("user", "Say yes."),), max_tokens=8) for _ in places],),
+    }
+    return method(*inputs[takes])
 
 
 def _caption_checks(model: Any, together: np.ndarray, tolerance: float) -> list[Check]:
@@ -206,30 +191,24 @@ def _check_generation(answers: Sequence[str]) -> Check:
 # -- single checks ---------------------------------------------------------------------------------------------------
 
 
-def _vectors(what: str, vectors: np.ndarray, count: int) -> list[Check]:
-    """Test the vectors. There must be `count` of them, float32, finite and of length one, and different inputs must
-    have different vectors. `what` names the vectors in the results.
+def _outputs(ability: Ability, outputs: np.ndarray) -> list[Check]:
+    """Test the vectors or numbers for all test inputs. They must be float32 and finite. Vectors must also have the
+    length one, and different inputs must have different vectors.
     """
-    finite = bool(np.isfinite(vectors).all())
-    lengths = np.linalg.norm(vectors, axis=-1)
-    off = float(np.abs(lengths - 1).max()) if finite else float("nan")
-    apart = float(np.abs(vectors[0] - vectors[1:]).max()) if finite and count > 1 else 0.0
-    shaped = vectors.dtype == np.float32 and vectors.shape[0] == count and vectors.ndim in (2, 3)
-    return [
-        Check(f"{what}: float32 vectors", shaped, f"{vectors.dtype} {vectors.shape}"),
-        Check(f"{what}: finite", finite, f"{int((~np.isfinite(vectors)).sum())} are not"),
-        Check(f"{what}: length one", finite and off <= 1e-5, f"off by at most {off:.1e}"),
-        Check(f"{what}: different inputs differ", apart > 1e-6, f"largest difference {apart:.1e}"),
+    what, vectors = ability.takes, ability.gives == "vectors"
+    finite = bool(np.isfinite(outputs).all())
+    shaped = outputs.shape[:1] == (len(CAPTIONS),) and outputs.ndim in ((2, 3) if vectors else (1,))
+    described = f"{outputs.dtype} {outputs.shape}"
+    checks = [
+        Check(f"{what}: float32 {ability.gives}", shaped and outputs.dtype == np.float32, described),
+        Check(f"{what}: finite", finite, f"{int((~np.isfinite(outputs)).sum())} are not"),
     ]
-
-
-def _numbers(what: str, scores: np.ndarray, count: int) -> list[Check]:
-    finite = bool(np.isfinite(scores).all())
-    shaped = scores.dtype == np.float32 and scores.shape == (count,)
-    return [
-        Check(f"{what}: float32 numbers", shaped, f"{scores.dtype} {scores.shape}"),
-        Check(f"{what}: finite", finite, f"{int((~np.isfinite(scores)).sum())} are not"),
-    ]
+    if vectors:
+        off = float(np.abs(np.linalg.norm(outputs, axis=-1) - 1).max()) if finite else float("nan")
+        apart = float(np.abs(outputs[0] - outputs[1:]).max(initial=0)) if finite else 0.0
+        checks.append(Check(f"{what}: length one", finite and off <= 1e-5, f"off by at most {off:.1e}"))
+        checks.append(Check(f"{what}: different inputs differ", apart > 1e-6, f"largest difference {apart:.1e}"))
+    return checks
 
 
 def _same(name: str, one: np.ndarray, other: np.ndarray, tolerance: float) -> Check:
@@ -237,9 +216,3 @@ def _same(name: str, one: np.ndarray, other: np.ndarray, tolerance: float) -> Ch
         return Check(name, False, f"shapes {one.shape} and {other.shape}")
     difference = float(np.abs(one - other).max())
     return Check(name, difference <= tolerance, f"differ by at most {difference:.1e} (allowed {tolerance:.0e})")
-
-
-def _rate(work: Callable[[], object], count: int) -> float:
-    start = time.perf_counter()
-    work()
-    return count / max(time.perf_counter() - start, 1e-9)

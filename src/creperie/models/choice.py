@@ -6,7 +6,6 @@ to use, and how the answers become scores.
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
-from creperie.core import DataError, UsageError, parse_toml, read_text
+from creperie.core import DataError, UsageError, parse_toml, read_text, sha256_of_text
 from creperie.models.answers import CHOSE_OPTION, Parsed
 from creperie.models.prompts import PromptText, find_prompt, in_folder
 from creperie.models.protocols import Fingerprint, Model, Prompt
@@ -156,11 +155,6 @@ class QuestionWording:
     def asks(self) -> tuple[str, ...]:
         return tuple(self.prompts)
 
-    @property
-    def by_subset(self) -> bool:
-        """True if questions of different subsets have different demonstrations."""
-        return any(shot.subset for shot in self.shots)
-
     def asked(self, question: ChoiceQuestion) -> Prompt:
         """Return the prompt for a generator: the demonstrations as turns, with their images, then the question."""
         turns = self.turns(question)
@@ -214,7 +208,7 @@ class QuestionWording:
     @property
     def marks(self) -> dict[str, str]:
         """The entry in the fingerprint that says that demonstrations depend on the subset. Empty if they do not."""
-        return {"demonstrations": "by subset"} if self.by_subset else {}
+        return {"demonstrations": "by subset"} if any(shot.subset for shot in self.shots) else {}
 
     def described(self) -> str:
         """Return the prompts and the demonstrations as text, for the fingerprint."""
@@ -252,28 +246,18 @@ def read_demonstrations(path: str | Path) -> tuple[Demonstration, ...]:
 def _demonstration(record: Mapping[str, Any], folder: Path, where: str) -> Demonstration:
     captions, fits = record.get("captions"), record.get("fits", [])
     answer = record.get("answer", 0 if fits else None)
+    what = ""
     if not isinstance(captions, list) or not all(isinstance(c, str) for c in captions) or len(captions) < 2:
-        raise DataError(
-            "`captions` is not a list of at least two texts", where=where, hint='write captions = ["…", "…"]'
-        )
-    if not isinstance(answer, int) or not 0 <= answer <= len(captions):
-        raise DataError(
-            f"answer={answer!r} is not a number from 0 to {len(captions)}",
-            where=where,
-            hint="0 means that no caption fits",
-        )
-    if not isinstance(fits, list) or not all(isinstance(k, int) and 1 <= k <= len(captions) for k in fits):
-        raise DataError(
-            f"fits={fits!r} is not a list of numbers from 1 to {len(captions)}",
-            where=where,
-            hint="list the captions that fit",
-        )
-    if fits and len(set(fits)) not in (1, len(captions) - 1):
-        raise DataError(
-            "`fits` must list exactly one caption, or all captions except one",
-            where=where,
-            hint="list the numbers of the captions that fit",
-        )
+        what, hint = "`captions` is not a list of at least two texts", 'write captions = ["…", "…"]'
+    elif not isinstance(answer, int) or not 0 <= answer <= len(captions):
+        what, hint = f"answer={answer!r} is not a number from 0 to {len(captions)}", "0 means that no caption fits"
+    elif not isinstance(fits, list) or not all(isinstance(k, int) and 1 <= k <= len(captions) for k in fits):
+        what, hint = f"fits={fits!r} is not a list of numbers from 1 to {len(captions)}", "list the captions that fit"
+    elif fits and len(set(fits)) not in (1, len(captions) - 1):
+        what = "`fits` must list exactly one caption, or all captions except one"
+        hint = "list the numbers of the captions that fit"
+    if what:
+        raise DataError(what, where=where, hint=hint)
     described = {name: str(record.get(name, "")) for name in ("scene", "subset")}
     picture = b""
     if name := str(record.get("image", "")):
@@ -284,7 +268,7 @@ def _demonstration(record: Mapping[str, Any], folder: Path, where: str) -> Demon
             decode_image(picture)
         except DataError as e:
             raise DataError(f"the image cannot be read ({e})", where=where, hint="correct `image`") from None
-    digest = hashlib.sha256(picture).hexdigest() if picture else ""
+    digest = sha256_of_text(picture) if picture else ""
     shown = tuple(k - 1 for k in fits)
     return Demonstration(tuple(captions), answer - 1, shown, picture=picture, digest=digest, **described)
 

@@ -14,8 +14,8 @@ import logging
 import sys
 import types
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -374,38 +374,30 @@ def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def ready_to_score(networks: Iterable[torch.nn.Module], place: Place | None = None) -> Iterator[None]:
+def ready_to_score(networks: Sequence[torch.nn.Module], place: Place | None = None) -> Iterator[None]:
     """During the block, put networks in eval mode and, if given, on the device `place`. Afterwards, restore their
     modes, weights and buffers.
     """
-    with ExitStack() as stack:
+    layers = [layer for network in networks for layer in network.modules()]
+    modes = [(layer, layer.training) for layer in layers]
+    buffers = [(layer, name, value) for layer in layers for name, value in layer._buffers.items()]
+    weights = [(weight, weight.data) for network in networks for weight in network.parameters()]
+    try:
         for network in networks:
-            stack.callback(_restore, network, *_state(network))
             network.eval()
-            if place is not None and _place_of(network) != (place.torch_device.type, place.torch_dtype):
+            first = next(network.parameters(), None)
+            here = ("cpu", None) if first is None else (first.device.type, first.dtype)
+            if place is not None and here != (place.torch_device.type, place.torch_dtype):
                 network.to(place.torch_device, place.torch_dtype)
         yield
-
-
-def _state(network: Any) -> tuple[list[tuple[Any, bool]], list[tuple[Any, Any]], list[tuple[Any, str, Any]]]:
-    layers = list(network.modules())
-    buffers = [(layer, name, value) for layer in layers for name, value in layer._buffers.items()]
-    return [(layer, layer.training) for layer in layers], [(w, w.data) for w in network.parameters()], buffers
-
-
-def _restore(_: Any, modes: Any, weights: Any, buffers: Any) -> None:
-    for layer, training in modes:
-        layer.training = training
-    for weight, data in weights:
-        if weight.data is not data:
-            weight.data = data
-    for layer, name, value in buffers:
-        layer._buffers[name] = value
-
-
-def _place_of(network: Any) -> tuple[str, Any]:
-    first = next(network.parameters(), None)
-    return ("cpu", None) if first is None else (first.device.type, first.dtype)
+    finally:
+        for layer, training in modes:
+            layer.training = training
+        for weight, data in weights:
+            if weight.data is not data:
+                weight.data = data
+        for layer, name, value in buffers:
+            layer._buffers[name] = value
 
 
 def own_place(networks: Iterable[torch.nn.Module]) -> tuple[str, str]:

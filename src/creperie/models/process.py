@@ -71,9 +71,14 @@ class ProcessModel:
             hello, _ = self._reply()
         except EOFError as e:
             raise self._died() from e
-        for name in hello["methods"]:
-            if name != "generate":
-                setattr(self, name, getattr(self, f"_{name}"))
+        methods = {
+            "encode_images": lambda images: self._results("encode_images", len(images), (), images),
+            "encode_texts": lambda texts: self._results("encode_texts", len(texts), texts),
+            "score_pairs": lambda image, texts: self._results("score_pairs", len(texts), texts, [image]),
+            "score_texts": lambda texts: self._results("score_texts", len(texts), texts),
+        }
+        for name in methods.keys() & hello["methods"]:
+            setattr(self, name, methods[name])
         return hello
 
     def generated(self, prompts: Sequence[Prompt]) -> list[str]:
@@ -86,17 +91,9 @@ class ProcessModel:
         reply, _ = self._ask({"do": "generate", "prompts": asked}, [i for p in prompts for i in p.images])
         return self._one_each(reply["texts"], len(prompts))
 
-    def _encode_images(self, images: Sequence[Image.Image]) -> np.ndarray:
-        return self._one_each(self._ask({"do": "encode_images"}, images)[1], len(images))
-
-    def _encode_texts(self, texts: Sequence[str]) -> np.ndarray:
-        return self._one_each(self._ask({"do": "encode_texts", "texts": list(texts)})[1], len(texts))
-
-    def _score_pairs(self, image: Image.Image, texts: Sequence[str]) -> np.ndarray:
-        return self._one_each(self._ask({"do": "score_pairs", "texts": list(texts)}, [image])[1], len(texts))
-
-    def _score_texts(self, texts: Sequence[str]) -> np.ndarray:
-        return self._one_each(self._ask({"do": "score_texts", "texts": list(texts)})[1], len(texts))
+    def _results(self, do: str, count: int, texts: Sequence[str], images: Sequence[Image.Image] = ()) -> Any:
+        """Return the `count` results of the method `do` of the model."""
+        return self._one_each(self._ask({"do": do, "texts": list(texts)}, images)[1], count)
 
     def _one_each(self, results: Any, count: int) -> Any:
         if len(results) != count:

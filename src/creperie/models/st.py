@@ -7,7 +7,7 @@ used, because it needs another package and an older version of transformers.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,10 +17,10 @@ import numpy as np
 from creperie.core import ModelError, UsageError, one_line, read_json, unknown
 from creperie.models.captions import CaptionRule, caption_rule
 from creperie.models.device import Place, exact_float32
-from creperie.models.hf.dual import unit_vectors
+from creperie.models.hf.dual import HfTextTower, unit_vectors
 from creperie.models.hf.folder import quiet_libraries
 from creperie.models.hub import model_folder
-from creperie.models.protocols import Fingerprint, Model, StagedTexts, Tokens
+from creperie.models.protocols import Fingerprint, Model
 from creperie.models.tokens import NO_LIMIT, CaptionTokenizer, describe_tokenizer, fitting_context
 from creperie.models.uri import ModelURI
 from creperie.models.weights import hash_files, weight_files
@@ -45,7 +45,14 @@ def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
         library = _read(folder, str(uri), options, place)
         weights = hash_files(weight_files(folder))
         inner = ""
-    _pool_prompt(library, uri.name, options["pool_prompt"])
+    # INSTRUCTOR models leave the tokens of the prompt out of pooling, but that is not stored in their folders: the
+    # library recognises the models by their names on the hub, which a local folder does not have.
+    include = options["pool_prompt"]
+    if include is None and uri.name.startswith(INSTRUCTOR):
+        include = False
+    for module in library:
+        if include is not None and hasattr(module, "include_prompt"):
+            module.include_prompt = include
     return encoder_of(library, str(uri), weights, options, place, inner=inner)
 
 
@@ -61,28 +68,29 @@ def encoder_of(
     prompt = rule.prefix or _stored_prompt(library, options["prompt_name"], uri)
     if options["max_length"]:
         library.max_seq_length = min(options["max_length"], _context(library) or options["max_length"])
+    tokenizer = getattr(library, "tokenizer", None)
     fingerprint = Fingerprint(
         uri=uri,
-        architecture=" > ".join(filter(None, [inner, *[_describe_module(module) for module in library]])),
+        architecture=" > ".join(filter(None, [inner, *map(_describe_module, library)])),
         weights=weights,
-        preprocessing=_describe_tokenizer(library),
+        preprocessing=describe_tokenizer(tokenizer) if hasattr(tokenizer, "get_vocab") else {},
         dtype=place.dtype,
         context=_context(library),
         prompt=prompt,
         options=rule.described,
     )
-    plain = SentenceEncoder(library, rule, prompt, fingerprint)
+    plain = SentenceEncoder(library, replace(rule, prefix=""), prompt, fingerprint)
     return _staged(plain, place, check=not inner) or plain
 
 
+@dataclass(eq=False)
 class SentenceEncoder:
     """A text encoder for any sentence-transformers model. It calls the library's `encode`."""
 
-    def __init__(self, library: Any, rule: CaptionRule, prompt: str, fingerprint: Fingerprint) -> None:
-        self.library = library
-        self.rule = replace(rule, prefix="")
-        self.prompt = prompt
-        self.fingerprint = fingerprint
+    library: Any
+    rule: CaptionRule
+    prompt: str
+    fingerprint: Fingerprint
 
     def encode_texts(self, texts: Sequence[str]) -> np.ndarray:
         if not texts:
@@ -91,38 +99,6 @@ class SentenceEncoder:
         settings = {"convert_to_numpy": False, "convert_to_tensor": True, "show_progress_bar": False}
         with exact_float32():
             return unit_vectors(self.library.encode(shown, prompt=self.prompt or None, **settings))
-
-
-class StagedSentenceEncoder(StagedTexts):
-    """A text encoder that tokenises captions once and pads batches only to their longest caption."""
-
-    def __init__(
-        self, plain: SentenceEncoder, tokenizer: CaptionTokenizer, features: Mapping[str, Any], place: Place
-    ) -> None:
-        self.library, self.fingerprint = plain.library, plain.fingerprint
-        self.tokenizer = tokenizer
-        self.features = features  #: the library's inputs beside ids and mask, the same for all captions
-        self.place = place
-
-    @property
-    def trims(self) -> bool:
-        return True  # every module reads the attention mask
-
-    def prepare_texts(self, texts: Sequence[str]) -> list[Tokens]:
-        return self.tokenizer(texts)
-
-    def forward_texts(self, prepared: Sequence[Tokens]) -> np.ndarray:
-        return self.forward_padded(prepared, None)
-
-    def forward_padded(self, prepared: Sequence[Tokens], width: int | None) -> np.ndarray:
-        import torch
-
-        ids, mask = self.tokenizer.pad(prepared, width, self.place)
-        inputs = {"input_ids": ids, "attention_mask": mask, **self.features}
-        if "token_type_ids" in self.tokenizer.tokenizer.model_input_names:
-            inputs["token_type_ids"] = torch.zeros_like(ids)
-        with exact_float32():
-            return unit_vectors(self.library(inputs)["sentence_embedding"])
 
 
 def _read(folder: Path, uri: str, options: Mapping[str, Any], place: Place) -> Any:
@@ -155,21 +131,11 @@ def _stored_prompt(library: Any, name: str | None, uri: str) -> str:
     return str(library.prompts[name])
 
 
-def _pool_prompt(library: Any, name: str, include_prompt: bool | None) -> None:
-    """Set whether the model's pooling includes the tokens of the prompt.
-
-    INSTRUCTOR models leave these tokens out, but that is not stored in their folders: the library recognises the models
-    by their names on the hub, which a local folder does not have.
-    """
-    include = False if include_prompt is None and name.startswith(INSTRUCTOR) else include_prompt
-    for module in library:
-        if include is not None and hasattr(module, "include_prompt"):
-            module.include_prompt = include
-
-
-def _staged(plain: SentenceEncoder, place: Place, *, check: bool) -> StagedSentenceEncoder | None:
+def _staged(plain: SentenceEncoder, place: Place, *, check: bool) -> HfTextTower | None:
     """Return an encoder that separates tokenising from encoding. Return None if the library's tokenizer does not allow
     this. With `check`, also return None if the vectors differ from those of the library's `encode`.
+
+    Batches are padded only to their longest caption, because every module reads the attention mask.
     """
     library = plain.library
     try:
@@ -183,7 +149,14 @@ def _staged(plain: SentenceEncoder, place: Place, *, check: bool) -> StagedSente
     if "input_ids" not in features or any(hasattr(v, "shape") for v in beside.values()):
         return None
     captions = CaptionTokenizer(tokenizer, replace(plain.rule, prefix=plain.prompt), context)
-    staged = StagedSentenceEncoder(plain, captions, beside, place)
+
+    def embed(library: Any, ids: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
+        inputs = {"input_ids": ids, "attention_mask": mask, **beside}
+        if "token_type_ids" in tokenizer.model_input_names:
+            inputs["token_type_ids"] = ids * 0
+        return library(inputs)["sentence_embedding"]
+
+    staged = HfTextTower(library, embed, captions, place, plain.fingerprint, width=None)
     if not check:
         return staged
     tolerance = 1e-5 if place.dtype == "float32" else 2e-2
@@ -195,11 +168,6 @@ def _context(library: Any) -> int | None:
     """Return the maximum number of tokens; None if there is no limit."""
     limit = library.max_seq_length
     return int(limit) if limit and limit < NO_LIMIT else None
-
-
-def _describe_tokenizer(library: Any) -> dict[str, str]:
-    tokenizer = getattr(library, "tokenizer", None)
-    return describe_tokenizer(tokenizer) if hasattr(tokenizer, "get_vocab") else {}
 
 
 def _describe_module(module: Any) -> str:
@@ -218,17 +186,16 @@ def _describe_module(module: Any) -> str:
 PROVIDERS = {"cuda": ["CUDAExecutionProvider", "CPUExecutionProvider"], "cpu": ["CPUExecutionProvider"]}
 
 
+@dataclass(eq=False)
 class OnnxSentences:
     """A replacement for `SentenceTransformer` with the same interface, for models in ONNX format."""
 
-    def __init__(self, session: Any, modules: list[Any], tokenizer: Any, settings: Mapping[str, Any]) -> None:
-        self.session = session
-        self.modules = modules
-        self.tokenizer = tokenizer
-        self.max_seq_length: int = settings["max_seq_length"]
-        self.prompts: dict[str, str] = settings["prompts"]
-        self.default_prompt_name: str | None = settings["default_prompt_name"]
-        self._takes = {given.name for given in session.get_inputs()}
+    session: Any
+    modules: list[Any]
+    tokenizer: Any
+    max_seq_length: int
+    prompts: dict[str, str]
+    default_prompt_name: str | None
 
     def __iter__(self) -> Any:
         return iter(self.modules)
@@ -238,7 +205,7 @@ class OnnxSentences:
 
         ids: torch.Tensor = features["input_ids"]
         inputs = {"token_type_ids": torch.zeros_like(ids), **features}
-        given = {name: inputs[name].cpu().numpy() for name in self._takes}
+        given = {one.name: inputs[one.name].cpu().numpy() for one in self.session.get_inputs()}
         states = self.session.run(None, given)[0]
         features = {**features, "token_embeddings": torch.from_numpy(states).to(ids.device)}
         for module in self.modules:
@@ -272,7 +239,13 @@ def read_onnx(folder: Path, file: str | None, uri: str, place: Place) -> tuple[O
         what = "the folder has no modules.json, which describes the pooling"
         raise ModelError(what, where=uri, hint="leave out backend=onnx")
     tokenizer = Folder(folder, uri).tokenizer()
-    return OnnxSentences(session, modules, tokenizer, _settings(folder, tokenizer)), path
+    own, whole, config = (
+        read_json(folder / name) if (folder / name).is_file() else {}
+        for name in ("sentence_bert_config.json", "config_sentence_transformers.json", "config.json")
+    )
+    limit = own.get("max_seq_length") or fitting_context(tokenizer, config.get("max_position_embeddings"), None)
+    prompts, default = whole.get("prompts") or {}, whole.get("default_prompt_name")
+    return OnnxSentences(session, modules, tokenizer, int(limit), prompts, default), path
 
 
 def onnx_file(folder: Path, name: str | None, uri: str) -> Path:
@@ -301,18 +274,3 @@ def _module(folder: Path, entry: Mapping[str, Any]) -> Any:
         what = f"module {entry['type']!r} is not part of sentence-transformers"
         raise ModelError(what, where=folder, hint="leave out backend=onnx")
     return getattr(import_module(package), name).load(str(folder / entry["path"]))
-
-
-def _settings(folder: Path, tokenizer: Any) -> dict[str, Any]:
-    def read(name: str) -> dict[str, Any]:
-        return read_json(folder / name) if (folder / name).is_file() else {}
-
-    own, whole = read("sentence_bert_config.json"), read("config_sentence_transformers.json")
-    limit = own.get("max_seq_length") or fitting_context(
-        tokenizer, read("config.json").get("max_position_embeddings"), None
-    )
-    return {
-        "max_seq_length": int(limit),
-        "prompts": whole.get("prompts") or {},
-        "default_prompt_name": whole.get("default_prompt_name"),
-    }

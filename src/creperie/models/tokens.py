@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from creperie.core import sha256_of_text
 from creperie.models.captions import CaptionRule
 from creperie.models.device import Place
 from creperie.models.protocols import Tokens
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 #: tokenizers use a huge number for "no limit"
 NO_LIMIT = 10**6
+#: tokens per batch: the logits are tokens × vocabulary floats, and 2048 × 150,000 of them take 1.2 GB
+BATCH_TOKENS = 2048
 
 
 class CaptionTokenizer:
@@ -80,8 +82,7 @@ class CaptionTokenizer:
 def describe_tokenizer(tokenizer: Any) -> dict[str, str]:
     """Return a tokenizer's class and a hash of its vocabulary, for the fingerprint."""
     vocabulary = json.dumps(sorted(tokenizer.get_vocab().items()))
-    digest = hashlib.sha256(vocabulary.encode()).hexdigest()[:16]
-    return {"tokenizer": type(tokenizer).__name__, "vocabulary": digest}
+    return {"tokenizer": type(tokenizer).__name__, "vocabulary": sha256_of_text(vocabulary)[:16]}
 
 
 def fitting_context(tokenizer: Any, positions: int | None, asked: int | None) -> int:
@@ -90,6 +91,23 @@ def fitting_context(tokenizer: Any, positions: int | None, asked: int | None) ->
     """
     limits = [n for n in (positions, tokenizer.model_max_length, asked) if n and n < NO_LIMIT]
     return int(min(limits)) if limits else NO_LIMIT
+
+
+def batches_by_length(lengths: Sequence[int], budget: int = BATCH_TOKENS, most: int = 1 << 30) -> Iterator[list[int]]:
+    """Yield batches of indices with similar lengths, the shortest first. A batch has at most `budget` tokens including
+    padding, and at most `most` indices.
+
+    >>> list(batches_by_length([5, 1, 5, 9], budget=10)), list(batches_by_length([3, 1, 2], budget=99, most=2))
+    ([[1, 0], [2], [3]], [[1, 2], [0]])
+    """
+    batch: list[int] = []
+    for i in sorted(range(len(lengths)), key=lambda i: (lengths[i], i)):
+        if batch and (lengths[i] * (len(batch) + 1) > budget or len(batch) >= most):
+            yield batch
+            batch = []
+        batch.append(i)
+    if batch:
+        yield batch
 
 
 def pad_tokens(

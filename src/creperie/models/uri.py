@@ -24,6 +24,11 @@ class ModelURI:
     name: str
     options: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def way(self) -> str:
+        """How a generative model scores: its option `score` or the default; empty if it does not score."""
+        return self.options.get("score", "visualgpt" if self.kind == "vlm" else "")
+
     def __str__(self) -> str:
         tail = f"?{urlencode(self.options)}" if self.options else ""
         return f"{self.kind}:{self.name}{tail}"
@@ -39,7 +44,16 @@ def parse_uri(text: str) -> ModelURI:
     return ModelURI(kind.lower(), name, query_options(query, text))
 
 
-FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+#: type → a pattern of the values that it takes, a function that reads them, and what is said of other values
+_TYPES: dict[str, tuple[str, Callable[[str], Any], str]] = {
+    "number": (r"\d+", int, "is not a positive whole number"),
+    "decimal": (r"(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", float, "is not a number of at least 0"),
+    "flag": (
+        r"(?i:true|yes|1|false|no|0)",
+        lambda text: text.lower() in ("true", "yes", "1"),
+        "is neither true nor false",
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -74,17 +88,21 @@ def read_options(given: Mapping[str, str], declared: Sequence[ModelOption], *, w
     for name in given:
         if name not in known:
             raise unknown("option", name, known, where=where)
-    readers: dict[str, Callable[[ModelOption, str, str], Any]] = {
-        "text": lambda option, text, where: text,
-        "number": _number,
-        "decimal": _decimal,
-        "flag": _flag,
-        "choice": _choice,
-    }
     return {
-        name: readers[option.type](option, given[name], where) if name in given else option.default
-        for name, option in known.items()
+        name: _value(option, given[name], where) if name in given else option.default for name, option in known.items()
     }
+
+
+def _value(option: ModelOption, text: str, where: str) -> Any:
+    if option.type == "choice" and text not in option.choices:
+        raise unknown(f"value of option {option.name}", text, option.choices, where=where)
+    if option.type not in _TYPES:
+        return text
+    pattern, read, problem = _TYPES[option.type]
+    value = read(text) if re.fullmatch(pattern, text) else None
+    if value is None or (option.type == "number" and value < 1 and option.default != 0):
+        raise UsageError(f"option {option.name}={text!r} {problem}", where=where)
+    return value
 
 
 def refuse_unused(given: Iterable[str], used: Iterable[str], *, where: str, what: str) -> None:
@@ -100,27 +118,3 @@ def refuse_unused(given: Iterable[str], used: Iterable[str], *, where: str, what
                 where=where,
                 hint=f"leave out {name}=; options that apply: {listed}",
             )
-
-
-def _number(option: ModelOption, text: str, where: str) -> int:
-    if not text.isdigit() or (int(text) < 1 and option.default != 0):
-        raise UsageError(f"option {option.name}={text!r} is not a positive whole number", where=where)
-    return int(text)
-
-
-def _decimal(option: ModelOption, text: str, where: str) -> float:
-    if not re.fullmatch(r"(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", text):
-        raise UsageError(f"option {option.name}={text!r} is not a number of at least 0", where=where)
-    return float(text)
-
-
-def _flag(option: ModelOption, text: str, where: str) -> bool:
-    if text.lower() not in FLAGS:
-        raise UsageError(f"option {option.name}={text!r} is neither true nor false", where=where)
-    return FLAGS[text.lower()]
-
-
-def _choice(option: ModelOption, text: str, where: str) -> str:
-    if text not in option.choices:
-        raise unknown(f"value of option {option.name}", text, option.choices, where=where)
-    return text

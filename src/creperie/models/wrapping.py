@@ -6,7 +6,6 @@ gets the same adapter as a model named by a URI. Afterwards its device, dtype an
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from creperie.core import ModelError, UsageError
+from creperie.core import ModelError, UsageError, sha256_of_text
 from creperie.models.abilities import ABILITIES
-from creperie.models.content import content_of, networks_of, own_place, ready_to_score
+from creperie.models.content import Content, content_of, networks_of, own_place, ready_to_score
 from creperie.models.device import DTYPES, Place, exact_float32, find_place
 from creperie.models.hf.folder import InMemory
 from creperie.models.kinds import KINDS
@@ -60,6 +59,11 @@ class WrappedModel:
         named = getattr(self.model, "__name__", type(self.model).__name__)
         return self.plugin or f"memory:{self.name or ('function' if named == '<lambda>' else named)}"
 
+    @property
+    def content(self) -> Content:
+        """The hash of the model and of the parts that prepare its inputs."""
+        return content_of(self.model, self.processor, self.preprocess, self.tokenizer)
+
     def read(self, kind: str) -> dict[str, Any]:
         """Return the value of every option of this kind of model URI. It is the given value, after a check, or else the
         default.
@@ -79,9 +83,9 @@ class WrappedModel:
         own_device, own_dtype = own_place(networks)
         precision = (own_dtype if own_dtype in DTYPES else "float32") if dtype == "auto" else dtype
         place = find_place(own_device if device == "auto" else device, precision)
-        content = content_of(self.model, self.processor, self.preprocess, self.tokenizer)
+        content = self.content
         named = isinstance(cache, str) and not content.certain
-        digest = hashlib.sha256(f"cache {cache}".encode()).hexdigest() if named else content.digest
+        digest = sha256_of_text(f"cache {cache}") if named else content.digest
         with ready_to_score(networks, place):
             yield BUILDERS[_model_kind(self)](self, digest, place), cache is not False and (content.certain or named)
 
@@ -111,7 +115,10 @@ def wrap(
             preprocess, tokenizer = preprocess or parts[0], tokenizer or parts[1]
         else:
             processor = processor or parts[0]
-    wrapped = WrappedModel(_unwrapped(model), processor, preprocess, tokenizer, name, dict(options or {}))
+    for attribute in ("_orig_mod", "module"):  # the module inside a compiled or parallel one
+        if type(model).__name__ in ("OptimizedModule", "DistributedDataParallel", "DataParallel"):
+            model = getattr(model, attribute, model)
+    wrapped = WrappedModel(model, processor, preprocess, tokenizer, name, dict(options or {}))
     _model_kind(wrapped)
     return wrapped
 
@@ -131,18 +138,10 @@ def as_model(model: Any, uri: str, place: Place) -> Model:
     if isinstance(model, Model):
         return model
     wrapped = from_plugin(model, uri)
-    content = content_of(wrapped.model, wrapped.processor, wrapped.preprocess, wrapped.tokenizer)
+    digest = wrapped.content.digest
     for network in networks_of(wrapped.model):
         network.eval().to(place.torch_device, place.torch_dtype)
-    return BUILDERS[_model_kind(wrapped)](wrapped, content.digest, place)
-
-
-def _unwrapped(model: Any) -> Any:
-    """Return the module inside a compiled or parallel module; other modules are returned as they are."""
-    for attribute in ("_orig_mod", "module"):
-        if type(model).__name__ in ("OptimizedModule", "DistributedDataParallel", "DataParallel"):
-            model = getattr(model, attribute, model)
-    return model
+    return BUILDERS[_model_kind(wrapped)](wrapped, digest, place)
 
 
 def _model_kind(wrapped: WrappedModel) -> str:
@@ -155,9 +154,7 @@ def _model_kind(wrapped: WrappedModel) -> str:
     if hasattr(getattr(model, "config", None), "model_type"):
         return "transformers"
     methods = [ability.method for ability in ABILITIES.values()]
-    if any(
-        callable(getattr(model, name, None)) for name in (*ENCODE["encode_images"], *ENCODE["encode_texts"], *methods)
-    ):
+    if any(_own_method(model, method) for method in methods):
         return "object"
     if callable(model) and not isinstance(model, type):
         return "function"
@@ -178,17 +175,15 @@ def _own_method(model: Any, method: str) -> Callable[..., Any] | None:
 def _sentence(wrapped: WrappedModel, digest: str, place: Place) -> Model:
     from creperie.models.st import encoder_of
 
-    options = wrapped.read("st")
-    return encoder_of(wrapped.model, wrapped.uri, digest, options, place)
+    return encoder_of(wrapped.model, wrapped.uri, digest, wrapped.read("st"), place)
 
 
 def _open_clip(wrapped: WrappedModel, digest: str, place: Place) -> Model:
     from creperie.models.openclip import encoder_of
 
-    options = wrapped.read("open_clip")
     architecture = f"open_clip {type(wrapped.model).__name__}"
     parts = (wrapped.model, wrapped.preprocess, wrapped.tokenizer)
-    return encoder_of(*parts, wrapped.uri, architecture, digest, options, place)
+    return encoder_of(*parts, wrapped.uri, architecture, digest, wrapped.read("open_clip"), place)
 
 
 def _transformers(wrapped: WrappedModel, digest: str, place: Place) -> Model:
@@ -201,16 +196,14 @@ def _transformers(wrapped: WrappedModel, digest: str, place: Place) -> Model:
     if sees and any(part in name for part in (*GENERATIVE, *LANGUAGE)):
         from creperie.models.vlm.load import scorer_of
 
-        options = wrapped.read("vlm")
-        return scorer_of(source, wrapped.options, options, place)
+        return scorer_of(source, wrapped.options, wrapped.read("vlm"), place)
     if any(part in name for part in LANGUAGE):
         from creperie.models.lm.likelihood import likelihood_of
 
         return likelihood_of(source, wrapped.read("lm"), place)
     from creperie.models.hf.load import adapter_of
 
-    options = wrapped.read("hf")
-    return adapter_of(source, wrapped.options, options, place)
+    return adapter_of(source, wrapped.options, wrapped.read("hf"), place)
 
 
 # -- objects and functions -------------------------------------------------------------------------------------------
@@ -229,17 +222,15 @@ class ObjectModel:
 
 def _object(wrapped: WrappedModel, digest: str, place: Place) -> Model:
     methods: dict[str, Answer] = {}
-    for ability in ABILITIES.values():
-        own = _own_method(wrapped.model, ability.method)
-        if own is None or ability.gives not in ("vectors", "numbers"):
+    inputs = {"encode_images": _image_inputs, "encode_texts": _text_inputs}
+    for method, gives in ((ability.method, ability.gives) for ability in ABILITIES.values()):
+        own = _own_method(wrapped.model, method)
+        if own is None or gives not in ("vectors", "numbers"):
             continue
-        finish = _unit if ability.gives == "vectors" else _numbers
-        if ability.method == "encode_images":
-            methods[ability.method] = _encoder(own, _image_inputs(wrapped, place))
-        elif ability.method == "encode_texts":
-            methods[ability.method] = _encoder(own, _text_inputs(wrapped, place))
+        if method in inputs:
+            methods[method] = _encoder(own, inputs[method](wrapped, place))
         else:
-            methods[ability.method] = _method(own, finish)
+            methods[method] = _method(own, _unit if gives == "vectors" else _numbers)
     return _as_model(wrapped, digest, place, methods)
 
 

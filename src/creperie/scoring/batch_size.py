@@ -123,12 +123,8 @@ class BatchSize:
         with self._retry:  # one thread at a time
             free_memory(self.device)
             self.learning.discard(what)
-            if what in ("images", "groups"):
-                setattr(self, what, max(1, min(getattr(self, what), count)))
-            elif what == "tokens":
-                self.tokens = max(1, min(self.tokens, units))
-            else:
-                self.captions = max(1, min(self.captions, count))
+            limit = what if what in ("images", "groups", "tokens") else "captions"
+            setattr(self, limit, max(1, min(getattr(self, limit), units if what == "tokens" else count)))
 
     def _learn(self, what: str, forward: Forward[T], batch: Sequence[T], units: int) -> np.ndarray:
         """Run a first, small batch, set the size of later batches from the memory that it used, and return its output.

@@ -39,7 +39,9 @@ class BlindImages:
 
     @cached_property
     def _others(self) -> Mapping[str, str]:
-        return _other_keys(self.used, self.seed)
+        """A different key for every key: a random cycle through all of them."""
+        order = [self.used[int(i)] for i in np.random.default_rng(self.seed).permutation(len(self.used))]
+        return dict(zip(order, [*order[1:], *order[:1]], strict=True))
 
     @property
     def location(self) -> str:
@@ -98,12 +100,6 @@ def blind_twin(bench: Benchmark, kind: str, seed: int = 0) -> Benchmark:
     step = ProvenanceStep("blind images", {"kind": kind, "seed": seed}, (bench.hash,))
     name = f"{bench.name}~{kind}" + (f"-{seed}" if seed else "")
     return replace(bench, name=name, images=store, provenance=(*bench.provenance, step))
-
-
-def _other_keys(keys: list[str], seed: int) -> dict[str, str]:
-    """Return a mapping from every key to a different one: a random cycle through all keys."""
-    order = [keys[int(i)] for i in np.random.default_rng(seed).permutation(len(keys))]
-    return dict(zip(order, [*order[1:], *order[:1]], strict=True))
 
 
 def _png(image: Image.Image) -> bytes:

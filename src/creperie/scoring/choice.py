@@ -19,8 +19,7 @@ from creperie.bench import Benchmark, ImageError, Item, open_image, save
 from creperie.core import Progress, UsageError, silent, write_text
 from creperie.models import ChoiceQuestion, Chooser, Chosen, Rewordable, orders_of
 from creperie.scoring.answer_log import CUT_OFF, UNREAD, Written, code_of, gather_first, reason, written
-from creperie.scoring.filler import FilledScores, Filler, StoredSheet
-from creperie.scoring.findings import cell_findings
+from creperie.scoring.filler import Filler, StoredSheet
 from creperie.scoring.plan import BenchmarkPart, ScoringPlan
 from creperie.scoring.sheet import Fault, Sheet
 
@@ -91,7 +90,7 @@ class Asked:
         return [written(" ".join(str(k + 1) for k in order), one) for order, one in shown if one.parsed or one.answer]
 
 
-def fill_by_choice(filler: Filler, filled: FilledScores) -> None:
+def fill_by_choice(filler: Filler) -> None:
     """Fill the column of image-text scores with the answers of a model that chooses among captions.
 
     Answers that cannot be parsed are not cached, so the next run asks these questions again. If the answer to a
@@ -99,21 +98,22 @@ def fill_by_choice(filler: Filler, filled: FilledScores) -> None:
     """
     by_subset = "demonstrations" in filler.handle.fingerprint.options
     owned = [list(cases_of(part, by_subset=by_subset)) for part in filler.plan.parts]
-    cases = list(dict.fromkeys(case for own in owned for case in own))
+    cases = list(dict.fromkeys(case for own in owned for *_, case in own))
     starts = np.append(0, np.cumsum([len(c.captions) for c in cases])).astype(np.int64)
     sheet, unread = _answered(filler, cases, starts)
-    number = {case: i for i, case in enumerate(cases)}
+    first_row = dict(zip(cases, starts.tolist()))
     for i, (part, own) in enumerate(zip(filler.plan.parts, owned, strict=True)):
-        places = _sheet_rows(part, own, number, starts)
-        values = np.append(sheet.vectors if sheet.vectors.ndim == 1 else np.full(len(sheet), np.nan), np.nan)
-        filled.columns[i]["image_text"] = values[places].astype(np.float32)
-        cells = np.append(part.layout.starts("image_text"), len(places))
-        filled.findings[i].merge(cell_findings(part, [*sheet.faults, *unread], places, cells))
+        places = np.full(int(part.layout.widths("image_text").sum()), -1, np.int64)
+        answers: dict[int, list[Written]] = {}
+        for item, begin, case in own:
+            width = len(case.captions)
+            places[begin : begin + width] = first_row[case] + np.arange(width)
+            answers.setdefault(item, []).extend(filler.log.of([case.key(filler.plan).hex()]))
+        filler.columns[i]["image_text"] = sheet.numbers(places)
+        starts = part.layout.starts("image_text")
+        filler.findings[i].add_faults(part, [*sheet.faults, *unread], places, starts)
         if filler.log.answers:
-            answers: dict[int, list[Written]] = {}
-            for item, case in zip(np.repeat(np.arange(len(part.layout)), np.diff(part.image_starts)), own, strict=True):
-                answers.setdefault(int(item), []).extend(filler.log.of([case.key(filler.plan).hex()]))
-            filled.keep_answers(i, part, answers)
+            filler.keep_answers(i, answers)
 
 
 def _answered(filler: Filler, cases: Sequence[Case], starts: np.ndarray) -> tuple[Sheet, list[Fault]]:
@@ -163,18 +163,16 @@ def _answered(filler: Filler, cases: Sequence[Case], starts: np.ndarray) -> tupl
 
 def _write(sheet: Sheet, rows: np.ndarray, answer: Asked | Fault) -> list[Fault]:
     """Write the scores of an answer into these rows of the sheet, and return a fault for each unparsable answer."""
-    first = int(rows[0])
+    if isinstance(answer, Asked) and (cut := answer.void(CUT_OFF)):
+        answer = Fault(0, CUT_OFF, cut[0])
     if isinstance(answer, Fault):
-        sheet.give_up([Fault(int(row), answer.code, answer.message) for row in rows])
-        return []
-    if cut := answer.void(CUT_OFF):
-        sheet.give_up([Fault(int(row), CUT_OFF, cut[0]) for row in rows])
+        sheet.give_up(answer.at(*rows))
         return []
     done = sheet.put(rows, answer.scores())
     unread = answer.void(UNREAD)
     if not unread:
         sheet.keep(done)
-    return [Fault(first, UNREAD, message) for message in unread]
+    return [Fault(int(rows[0]), UNREAD, message) for message in unread]
 
 
 def ask(
@@ -229,9 +227,10 @@ def _check_shots(model: Any, plan: ScoringPlan, cases: Sequence[Case]) -> None:
         )
 
 
-def cases_of(part: BenchmarkPart, *, by_subset: bool = False) -> Iterator[Case]:
-    """Yield one case per image of every item. With `by_subset`, each case also names its subset, because a model may
-    use different demonstrations in each subset.
+def cases_of(part: BenchmarkPart, *, by_subset: bool = False) -> Iterator[tuple[int, int, Case]]:
+    """Yield one case per image of every item, after the index of the item and that of the case's first score among the
+    part's image-text scores. With `by_subset`, each case also names its subset, because a model may use different
+    demonstrations in each subset.
     """
     layout = part.layout
     subsets = part.bench.column("subset").to_pylist() if by_subset else [""] * len(layout)
@@ -240,26 +239,8 @@ def cases_of(part: BenchmarkPart, *, by_subset: bool = False) -> Iterator[Case]:
         captions = tuple(part.captions[part.caption_starts[item] : part.caption_starts[item + 1]].tolist())
         for row, image in enumerate(part.images[part.image_starts[item] : part.image_starts[item + 1]].tolist()):
             begin = int(cells[item]) + row * len(captions)
-            match = tuple(bool(m) for m in layout.match[begin : begin + len(captions)])
-            yield Case(int(image), captions, match, subsets[item])
-
-
-def _sheet_rows(part: BenchmarkPart, own: Sequence[Case], number: dict[Case, int], starts: np.ndarray) -> np.ndarray:
-    """Return, for each score in the part's image-text matrices, the row of the sheet (the table of computed scores)
-    that holds it; −1 if the item has no images.
-
-    `own` are the part's cases, and `number` maps each distinct case to an index k. The scores of case k begin in row
-    `starts[k]` of the sheet.
-    """
-    places = np.full(int(part.layout.widths("image_text").sum()), -1, np.int64)
-    cells = part.layout.starts("image_text")
-    rest = iter(own)
-    for item in range(len(part.layout)):
-        for row in range(int(part.image_starts[item + 1] - part.image_starts[item])):
-            case = next(rest)
-            begin, width = int(cells[item]) + row * len(case.captions), len(case.captions)
-            places[begin : begin + width] = starts[number[case]] + np.arange(width)
-    return places
+            match = tuple(layout.match[begin : begin + len(captions)].tolist())
+            yield item, begin, Case(image, captions, match, subsets[item])
 
 
 SHOTS_FILE = "shots.toml"

@@ -143,8 +143,13 @@ def compare(*runs: RunSpec | Sequence[RunSpec], options: CompareOptions, setting
     uncovered = [f"{run.name}: {note}" for run in loaded for note in uncovered_note(run, "no score")]
     comparisons = Comparisons(notes=[*run_notes(loaded), *uncovered])
     if options.common:
-        loaded = _restrict(loaded, comparisons.notes)
-    groups = _groups(loaded, options.common)
+        sizes = ", ".join(f"{len(r):,}" for r in loaded)
+        loaded = on_shared_items(loaded)
+        note = f"compared on the {len(loaded[0]):,} items that all runs have; the runs have {sizes}"
+        comparisons.notes.append(note)
+    groups: dict[str, list[Run]] = {}  # by the content of their benchmarks
+    for run in loaded:
+        groups.setdefault("common" if options.common else run.hash, []).append(run)
     task_names = [task(t).name for t in options.tasks]
     for name in task_names:
         if not any(task(name).needs in run.inputs for run in loaded):
@@ -167,14 +172,6 @@ def compare(*runs: RunSpec | Sequence[RunSpec], options: CompareOptions, setting
 # -- which runs belong together --------------------------------------------------------------------------------------
 
 
-def _groups(runs: Sequence[Run], common: bool) -> dict[str, list[Run]]:
-    """Group the runs by the content hash of their benchmarks; with `common`, all runs form one group."""
-    groups: dict[str, list[Run]] = {}
-    for run in runs:
-        groups.setdefault("common" if common else run.hash, []).append(run)
-    return groups
-
-
 def _refuse_if_nothing(groups: Mapping[str, list[Run]], comparisons: Comparisons, against: Path | None) -> None:
     runs = [r for group in groups.values() for r in group]
     if len(runs) < 2 and against is None:
@@ -188,14 +185,6 @@ def _refuse_if_nothing(groups: Mapping[str, list[Run]], comparisons: Comparisons
     for group in groups.values():
         if len(group) == 1 and len(runs) > 1:
             comparisons.notes.append(f"{group[0].name} is alone on its benchmark: no paired test")
-
-
-def _restrict(runs: Sequence[Run], notes: list[str]) -> list[Run]:
-    """Return the runs, restricted to the items that all of them have. Append a note on the restriction to `notes`."""
-    restricted = on_shared_items(runs)
-    sizes = ", ".join(f"{len(r):,}" for r in runs)
-    notes.append(f"compared on the {len(restricted[0]):,} items that all runs have; the runs have {sizes}")
-    return restricted
 
 
 def on_shared_items(runs: Sequence[Run]) -> list[Run]:

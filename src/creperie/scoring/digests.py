@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -49,7 +49,7 @@ def digest_images(
     for row, (key, box) in enumerate(split):
         file = number[key]
         if file in faults:
-            broken.append(Fault(row, *faults[file]))
+            broken.append(replace(faults[file], row=row))
         else:
             keys[row] = np.frombuffer(_cropped(digests[file].tobytes(), box), np.uint8)
     return Digests(keys, broken)
@@ -68,12 +68,12 @@ def _cropped(digest: bytes, box: Box | None) -> bytes:
 
 def _digest_files(
     store: ImageStore, files: Sequence[str], memo: SegmentFolder, progress: Progress
-) -> tuple[np.ndarray, dict[int, tuple[str, str]]]:
-    """Return the digests of whole image files, in the order of `files`, and the faults of unreadable files: a mapping
-    from the index in `files` to (code, message).
+) -> tuple[np.ndarray, dict[int, Fault]]:
+    """Return the digests of whole image files, in the order of `files`, and the faults of unreadable files, by their
+    index in `files`.
     """
     digests = np.zeros((len(files), KEY), np.uint8)
-    faults: dict[int, tuple[str, str]] = {}
+    faults: dict[int, Fault] = {}
     folders: dict[Path, Path] = {}
     states = [_state(store, key, folders) for key in files]
     named = [i for i, state in enumerate(states) if state]
@@ -89,7 +89,7 @@ def _digest_files(
             try:
                 data = store.read(files[i])
             except ImageError as e:
-                faults[int(i)] = e.code, str(e)
+                faults[int(i)] = Fault(int(i), e.code, str(e))
                 continue
             digests[i] = np.frombuffer(content_key(data), np.uint8)
 

@@ -122,6 +122,11 @@ class Driver:
         except DataError as e:
             return Fault(row, getattr(e, "code", "undecodable-image"), str(e))
 
+    def awaited(self, ready: Ahead[T], count: int) -> list[T]:
+        """Return the next images of a queue, at most `count`, as soon as they are ready."""
+        with self.timings.stage("wait for images"):
+            return ready.take(count)
+
     # -- the model -----------------------------------------------------------------------------------------------
 
     def through(

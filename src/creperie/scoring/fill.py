@@ -5,20 +5,19 @@ stored.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 
-from creperie.core import ModelError, Progress, silent
+from creperie.core import ModelError, Progress, one_line, silent
 from creperie.metrics import Input
-from creperie.scoring.cells import pair_cells
 from creperie.scoring.choice import fill_by_choice
-from creperie.scoring.filler import FilledScores, Filler
-from creperie.scoring.findings import Findings, cell_findings, cut_message, item_findings
+from creperie.scoring.filler import Filler
+from creperie.scoring.forecast import remember_rates
 from creperie.scoring.handle import Handle
-from creperie.scoring.plan import BenchmarkPart, ScoringPlan
-from creperie.scoring.rates import remember_rates
+from creperie.scoring.plan import ScoringPlan, pair_cells
 from creperie.scoring.sheet import Fault, Sheet
 from creperie.scoring.store import ResultStore
 
@@ -31,51 +30,46 @@ def fill(
     store: ResultStore | None = None,
     batch_size: int | None = None,
     progress: Progress = silent,
-) -> FilledScores:
-    """Return the requested score columns (`inputs`) for all benchmarks of a plan. Each distinct score is computed only
-    once.
+) -> Filler:
+    """Fill the requested score columns (`inputs`) for all benchmarks of a plan, and return them with findings, counts,
+    timings and notes. Each distinct score is computed only once.
     """
     filler = Filler(plan, handle, store or ResultStore(), batch_size=batch_size, progress=progress)
-    filled = FilledScores(
-        [{} for _ in plan.parts], [Findings() for _ in plan.parts], filler.work, filler.timings, filler.notes
-    )
     routes = handle.routes(inputs)
     if "towers" in routes.values() or "text" in routes.values():
-        _fill_by_towers(filler, filled, routes)
+        _fill_by_towers(filler, routes)
     if "choice" in routes.values():
-        fill_by_choice(filler, filled)
+        fill_by_choice(filler)
     for route in ("pair", "between", "joint"):
         if route in routes.values():
-            _fill_by_pairs(filler, filled, route)
+            _fill_by_pairs(filler, route)
     if "blind" in routes.values():
-        _fill_blind(filler, filled)
+        sheet = filler.blind()
+        for part, columns in zip(plan.parts, filler.columns, strict=True):
+            columns["text"] = sheet.numbers(part.captions)
+        _report(filler, [], sheet)
     if handle.loaded:
         filler.notes.extend(getattr(handle.model, "notes", ()))
     if handle.loaded and handle.stored:
         remember_rates(filler.store, handle, filler.timings)
-    return filled
+    return filler
 
 
-def _fill_by_towers(filler: Filler, filled: FilledScores, routes: Mapping[Input, str]) -> None:
-    images, captions = routes.get("image_text") == "towers", routes.get("text_text") == "text"
-    image_sheet, text_sheet = filler.vectors(images=images, captions=True)
-    for part, columns in zip(filler.plan.parts, filled.columns, strict=True):
+def _fill_by_towers(filler: Filler, routes: Mapping[Input, str]) -> None:
+    image_sheet, text_sheet = filler.vectors(images=routes.get("image_text") == "towers", captions=True)
+    texts = text_sheet.vectors
+    for part, columns in zip(filler.plan.parts, filler.columns, strict=True):
         with filler.timings.stage("product"):
-            if images:
-                columns["image_text"] = image_text(part, image_sheet.vectors, text_sheet.vectors)
-            if captions:
-                columns["text_text"] = text_text(part, text_sheet.vectors)
-    _report(filler, filled, image_sheet.faults, text_sheet)
+            if routes.get("image_text") == "towers":
+                image, caption = part.pairs
+                columns["image_text"] = products(image_sheet.vectors, image, texts, caption)
+            if routes.get("text_text") == "text":
+                _, a, b = part.caption_pairs  # s(a, b) and s(b, a) are the same number
+                columns["text_text"] = products(texts, np.minimum(a, b), texts, np.maximum(a, b))
+    _report(filler, image_sheet.faults, text_sheet)
 
 
-def _fill_blind(filler: Filler, filled: FilledScores) -> None:
-    sheet = filler.blind()
-    for part, columns in zip(filler.plan.parts, filled.columns, strict=True):
-        columns["text"] = _number_column(sheet, part.captions)
-    _report(filler, filled, [], sheet)
-
-
-def _fill_by_pairs(filler: Filler, filled: FilledScores, route: str) -> None:
+def _fill_by_pairs(filler: Filler, route: str) -> None:
     """Fill the score column that the model computes pair by pair, by one of three routes.
 
     - `pair` fills image_text, with one score per pair of an image and a caption;
@@ -86,64 +80,37 @@ def _fill_by_pairs(filler: Filler, filled: FilledScores, route: str) -> None:
     cells = pair_cells(filler.plan, route)
     sheet = filler.between(cells) if route == "between" else filler.pairs(cells)
     needs: Input = "image_text" if route == "pair" else "text_text"
+    faults = [*sheet.faults, *sheet.cut_rows]
     for i, (places, *others) in enumerate(cells.places):
         part = filler.plan.parts[i]
         if others:
             with filler.timings.stage("product"):
-                filled.columns[i][needs] = products(sheet.vectors, places, sheet.vectors, others[0])
+                filler.columns[i][needs] = products(sheet.vectors, places, sheet.vectors, others[0])
         else:
-            filled.columns[i][needs] = _number_column(sheet, places)
-        _report_pairs(part, needs, sheet, places, filled.findings[i])
+            filler.columns[i][needs] = sheet.numbers(places)
+        starts = part.layout.starts(needs)
+        filler.findings[i].add_faults(part, faults, places, starts)
         if route == "pair" and filler.log.answers:
-            ends = np.append(part.layout.starts("image_text"), len(places))
-            asked = {k: places[ends[k] : ends[k + 1]] for k in range(len(part.layout))}
-            named = {k: [cells.keys[row].tobytes().hex() for row in rows if row >= 0] for k, rows in asked.items()}
-            filled.keep_answers(i, part, {k: list(filler.log.of(own)) for k, own in named.items()})
+            asked = [cells.keys[rows[rows >= 0]] for rows in np.split(places, starts[1:])]
+            answers = {k: list(filler.log.of(key.tobytes().hex() for key in keys)) for k, keys in enumerate(asked)}
+            filler.keep_answers(i, answers)
 
 
-def _number_column(sheet: Sheet, rows: np.ndarray) -> np.ndarray:
-    """Return the numbers in these rows of a sheet; NaN for row −1 and for rows that were not computed."""
-    values = np.full(len(sheet) + 1, np.nan, np.float32)
-    if sheet.vectors.ndim == 1:
-        values[:-1] = sheet.vectors
-    return values[rows]
-
-
-def _report(filler: Filler, filled: FilledScores, images: Iterable[Fault], texts: Sheet) -> None:
-    faults = list(images)
-    cut = {int(row): int(texts.cut[row]) for row in np.flatnonzero(texts.cut)}
-    for i, part in enumerate(filler.plan.parts):
-        filled.findings[i].merge(item_findings(part, faults, texts.faults, cut, filler.plan))
-
-
-def _report_pairs(part: BenchmarkPart, needs: Input, sheet: Sheet, places: np.ndarray, findings: Findings) -> None:
-    """Add findings about pairs that could not be scored and captions that were cut off. Every item that uses such a
-    pair gets a finding. `sheet` is the table of pairs with their scores, and `places` gives the row of the sheet for
-    each score in the column `needs`.
-    """
-    starts = np.append(part.layout.starts(needs), len(places))
-    cut = [Fault(int(r), "caption-cut", cut_message(int(sheet.cut[r]))) for r in np.flatnonzero(sheet.cut)]
-    findings.merge(cell_findings(part, [*sheet.faults, *cut], places, starts))
+def _report(filler: Filler, images: Sequence[Fault], texts: Sheet) -> None:
+    """Add findings about items with an unusable image or caption, and about items with a caption that was cut off."""
+    quoted = [
+        replace(fault, message=f"{fault.message}: {one_line(filler.plan.texts[fault.row], 60)!r}")
+        for fault in (*texts.faults, *texts.cut_rows)
+    ]
+    for findings, part in zip(filler.findings, filler.plan.parts, strict=True):
+        findings.add_faults(part, images, part.images, part.image_starts)
+        findings.add_faults(part, quoted, part.captions, part.caption_starts)
 
 
 #: numbers gathered at a time on each side: few enough to stay in the CPU cache
 GATHERED = 1 << 18
 #: with fewer pairs than this, threads are not worth their start-up
 MANY = 1 << 16
-
-
-def image_text(part: BenchmarkPart, images: np.ndarray, texts: np.ndarray) -> np.ndarray:
-    """Return the images × captions scores of a benchmark as a flat array; NaN where an image or a caption has no
-    vector.
-    """
-    image, caption = part.pairs
-    return products(images, image, texts, caption)
-
-
-def text_text(part: BenchmarkPart, texts: np.ndarray) -> np.ndarray:
-    """Return the captions × captions scores of a benchmark as a flat array; s(a, b) and s(b, a) are the same number."""
-    _, a, b = part.caption_pairs
-    return products(texts, np.minimum(a, b), texts, np.maximum(a, b))
 
 
 def products(left: np.ndarray, a: np.ndarray, right: np.ndarray, b: np.ndarray) -> np.ndarray:

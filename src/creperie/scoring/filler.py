@@ -16,7 +16,6 @@ from creperie.metrics import Input
 from creperie.models import ABILITIES
 from creperie.scoring.answer_log import AnswerLog, Written, cut_items
 from creperie.scoring.batch_size import Timings, pace_for
-from creperie.scoring.cells import PairCells
 from creperie.scoring.driver import Driver
 from creperie.scoring.findings import Findings
 from creperie.scoring.handle import Handle
@@ -29,7 +28,7 @@ from creperie.scoring.passes import (
     score_text_pairs,
     score_texts,
 )
-from creperie.scoring.plan import BenchmarkPart, ScoringPlan
+from creperie.scoring.plan import PairCells, ScoringPlan
 from creperie.scoring.segments import by_group
 from creperie.scoring.sheet import Fault, PairJob, Sheet
 from creperie.scoring.store import ResultStore
@@ -57,31 +56,11 @@ class CacheUse:
         return self.missing - self.failed
 
 
-@dataclass
-class FilledScores:
-    """The filled score columns of every benchmark in the plan, with findings, counts, timings and notes."""
-
-    columns: list[dict[Input, np.ndarray]]
-    findings: list[Findings]
-    work: dict[str, CacheUse]
-    timings: Timings
-    notes: list[str] = field(default_factory=list)
-    answers: list[dict[int, list[Written]]] = field(default_factory=list)  #: what the model wrote, by item
-
-    def keep_answers(self, number: int, part: BenchmarkPart, answers: dict[int, list[Written]]) -> None:
-        """Keep the answers for `part`, the benchmark at position `number` in the plan. Set the scores of items with a
-        cut-off answer to NaN.
-        """
-        self.answers = self.answers or [{} for _ in self.columns]
-        self.answers[number] = answers
-        starts = np.append(part.layout.starts("image_text"), len(self.columns[number]["image_text"]))
-        for item in cut_items(answers):
-            self.columns[number]["image_text"][starts[item] : starts[item + 1]] = np.nan
-
-
 @dataclass(eq=False)
 class Filler:
-    """Computes the sheets (tables of vectors or scores) of one model for one plan."""
+    """Computes the sheets (tables of vectors or scores) of one model for one plan. For every benchmark in the plan, it
+    holds the filled score columns, the findings, and what the model wrote, by item.
+    """
 
     plan: ScoringPlan
     handle: Handle
@@ -91,6 +70,21 @@ class Filler:
     timings: Timings = field(default_factory=Timings)
     work: dict[str, CacheUse] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.columns: list[dict[Input, np.ndarray]] = [{} for _ in self.plan.parts]
+        self.findings = [Findings() for _ in self.plan.parts]
+        self.answers: list[dict[int, list[Written]]] = [{} for _ in self.plan.parts]
+
+    def keep_answers(self, number: int, answers: dict[int, list[Written]]) -> None:
+        """Keep the answers for the benchmark at position `number` in the plan. Set the scores of items with a cut-off
+        answer to NaN.
+        """
+        self.answers[number] = answers
+        starts = self.plan.parts[number].layout.starts("image_text")
+        scores = np.split(self.columns[number]["image_text"], starts[1:])  # views
+        for item in cut_items(answers):
+            scores[item][:] = np.nan
 
     @cached_property
     def log(self) -> AnswerLog:
@@ -146,8 +140,7 @@ class Filler:
         )
         broken = {f.row: f for f in self.plan.broken}
         for row in np.flatnonzero(np.isin(image, np.fromiter(broken, np.int64))):
-            fault = broken[int(image[row])]
-            sheet.give_up([Fault(int(row), fault.code, fault.message)])
+            sheet.give_up(broken[int(image[row])].at(row))
         missing = np.flatnonzero(~sheet.done)
         if len(missing):
             jobs = [

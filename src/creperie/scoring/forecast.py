@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
+from creperie.core import CreperieError, read_json, write_json
 from creperie.metrics import Input
 from creperie.models import StagedTexts
 from creperie.scoring.batch_size import Timings, device_of, pace_for
-from creperie.scoring.cells import pair_cells
 from creperie.scoring.driver import Driver
 from creperie.scoring.filler import CacheUse
 from creperie.scoring.handle import Handle
 from creperie.scoring.passes import encode_images, encode_texts, prepare_images, score_texts
-from creperie.scoring.plan import ScoringPlan
-from creperie.scoring.rates import Rates, rates_of, recall_rates
+from creperie.scoring.plan import ScoringPlan, pair_cells
 from creperie.scoring.sheet import Sheet
 from creperie.scoring.store import ResultStore
 
@@ -49,68 +49,52 @@ def forecast(plan: ScoringPlan, handle: Handle, inputs: Iterable[Input], store: 
     The speed is taken from earlier runs or, if there are none, from a short test.
     """
     routes = set(handle.routes(inputs).values())
-    by_pairs = routes - {"towers", "text", "blind"}
-    images = _share(plan.image_keys, handle, store, "image") if "towers" in routes else CacheUse(0, 0)
-    kind = "text" if routes & {"towers", "text"} else "blind"
-    captions = CacheUse(0, 0) if routes == by_pairs else _share(plan.text_keys, handle, store, kind)
-    pairs = _pairs(plan, handle, store, by_pairs)
-    nothing = not (images.missing + captions.missing + pairs.missing)
+    work = _work(plan, handle, store, routes)
+    left = {what: use.missing for what, use in work.items()}
+    nothing = not any(left.values())
     rates, basis = recall_rates(store, handle), "earlier runs"
-    if not nothing and not _covers(rates, images, captions, pairs):
-        rates, basis = (None, "nothing") if by_pairs else (_probe(plan, handle, images.missing > 0), "a probe")
-    readable = images.missing - len(plan.broken) if images.needed else 0
+    if any(n and not getattr(rates, what, 0) for what, n in left.items()):
+        by_pairs = routes - {"towers", "text", "blind"}
+        rates, basis = (None, "nothing") if by_pairs else (_probe(plan, handle, left["images"] > 0), "a probe")
+    if work["images"].needed:
+        left["images"] -= len(plan.broken)
+    speed = vars(rates) if rates else {}
+    sizes = {what: speed.get(f"{what}_per_batch", 0) for what in left}
+    seconds = sum(n / speed[what] for what, n in left.items() if n and speed[what]) if rates else math.nan
     return Forecast(
         model=handle.uri,
         items=plan.items,
-        images=images,
-        captions=captions,
-        pairs=pairs,
+        **work,
         broken_images=len(plan.broken),
-        tokens=round(captions.missing * rates.tokens_per_caption) if rates else 0,
-        batches=_batches(rates, readable, captions.missing),
-        memory=_memory(plan, handle, store, images.needed, captions.needed),
-        seconds=0.0 if nothing else _seconds(rates, readable, captions.missing, pairs.missing),
+        tokens=round(left["captions"] * speed.get("tokens_per_caption", 0)),
+        batches=sum(math.ceil(n / sizes[what]) for what, n in left.items() if n and sizes[what]),
+        memory=_memory(plan, handle, store, work["images"].needed, work["captions"].needed),
+        seconds=0.0 if nothing else seconds,
         device=rates.device if rates else "",
         basis="the store" if nothing else basis,
     )
 
 
-def _share(keys: np.ndarray, handle: Handle, store: ResultStore, kind: str) -> CacheUse:
-    stored = store.shelf(handle.fingerprint, kind).find(keys).rows if handle.stored else ()
-    return CacheUse(len(keys), len(stored))
-
-
-def _pairs(plan: ScoringPlan, handle: Handle, store: ResultStore, routes: set[str]) -> CacheUse:
-    """Return how many pairs are needed and how many of them are stored. `routes` are the ways in which the model fills
-    columns pair by pair (see `Handle.routes`).
+def _work(plan: ScoringPlan, handle: Handle, store: ResultStore, routes: set[str]) -> dict[str, CacheUse]:
+    """Return how many images, captions and pairs are needed and how many of them are stored. `routes` are the ways in
+    which the model fills columns (see `Handle.routes`).
 
     Multiple-choice results are stored per image, not per pair. Their pairs are therefore counted as not stored.
     """
-    kinds = {"pair" if route == "choice" else route for route in routes}
-    uses = [_share(pair_cells(plan, kind).keys, handle, store, kind) for kind in kinds]
-    return CacheUse(sum(use.needed for use in uses), sum(use.stored for use in uses))
+    keys = {"image": plan.image_keys, "text": plan.text_keys, "blind": plan.text_keys}
 
+    def use(*kinds: str) -> CacheUse:
+        needed = {kind: keys[kind] if kind in keys else pair_cells(plan, kind).keys for kind in kinds}
+        shelves = {kind: store.shelf(handle.fingerprint, kind) for kind in kinds if handle.stored}
+        stored = sum(len(shelf.find(needed[kind]).rows) for kind, shelf in shelves.items())
+        return CacheUse(sum(map(len, needed.values())), stored)
 
-def _covers(rates: Rates | None, images: CacheUse, captions: CacheUse, pairs: CacheUse) -> bool:
-    return rates is not None and not (
-        (images.missing and not rates.images)
-        or (captions.missing and not rates.captions)
-        or (pairs.missing and not rates.pairs)
-    )
-
-
-def _batches(rates: Rates | None, images: int, captions: int) -> int:
-    if rates is None:
-        return 0
-    parts = ((images, rates.images_per_batch), (captions, rates.captions_per_batch))
-    return sum(math.ceil(n / each) for n, each in parts if n and each)
-
-
-def _seconds(rates: Rates | None, images: int, captions: int, pairs: int) -> float:
-    if rates is None:
-        return math.nan
-    parts = ((images, rates.images), (captions, rates.captions), (pairs, rates.pairs))
-    return sum(n / rate for n, rate in parts if n and rate)
+    vectors = routes & {"towers", "text"}
+    return {
+        "images": use(*["image"] * ("towers" in routes)),
+        "captions": use(*["text"] if vectors else routes & {"blind"}),
+        "pairs": use(*{"pair" if route == "choice" else route for route in routes - {"towers", "text", "blind"}}),
+    }
 
 
 def _memory(plan: ScoringPlan, handle: Handle, store: ResultStore, images: int, captions: int) -> int:
@@ -134,35 +118,89 @@ def _probe(plan: ScoringPlan, handle: Handle, images: bool) -> Rates:
     texts = [plan.texts[i] for i in rng.permutation(len(plan.texts))[:PROBE_CAPTIONS]]
     broken = {f.row for f in plan.broken}
     rows = [i for i in rng.permutation(len(plan.images)).tolist() if i not in broken][:PROBE_IMAGES] if images else []
+    work = encode_texts if hasattr(model, "encode_texts") else score_texts
     timings = Timings()
     for few, some in ((texts[:32], rows[:8]), (texts, rows)):  # the first to warm up
         timings = Timings()
+        timings.counts.update(captions=len(few), images=len(some))
         with Driver(model, pace_for(model), timings) as driver:
-            _time_texts(driver, few)
-            _time_images(driver, plan, some)
+            with timings.stage("encode captions"):
+                work(driver, few, Sheet(len(few)))
+            with timings.stage("encode images"):
+                sheet = Sheet(len(some))
+                ready = prepare_images(driver, lambda row, rows=some: plan.open(rows[row]), sheet)  # type: ignore[misc]
+                if some:
+                    encode_images(driver, ready, sheet)
     rates = rates_of(timings, device_of(model), enough=1)
-    tokens = _tokens_per_caption(model, texts)
-    return Rates(**{**vars(rates), "tokens_per_caption": tokens or rates.tokens_per_caption})
+    if isinstance(model, StagedTexts) and texts:
+        tokens = float(np.mean([len(t.ids) for t in model.prepare_texts(texts)]))
+        rates = replace(rates, tokens_per_caption=tokens or rates.tokens_per_caption)
+    return rates
 
 
-def _tokens_per_caption(model: object, texts: Sequence[str]) -> float:
-    if not isinstance(model, StagedTexts) or not texts:
-        return 0.0
-    return float(np.mean([len(t.ids) for t in model.prepare_texts(texts)]))
+# -- the speed of a model on this machine, stored for later forecasts --------------------------------------------------
+
+#: below this count the start-up takes longer than the work, and the rate is meaningless
+ENOUGH = 64
 
 
-def _time_texts(driver: Driver, texts: Sequence[str]) -> None:
-    sheet = Sheet(len(texts))
-    work = encode_texts if hasattr(driver.model, "encode_texts") else score_texts
-    with driver.timings.stage("encode captions"):
-        work(driver, texts, sheet)
-    driver.timings.counts["captions"] += len(texts)
+@dataclass(frozen=True)
+class Rates:
+    """The speed of one model on one device: how many images, captions and pairs it processes per second, and how many
+    images and captions per batch. A number is 0 if it was not measured.
+    """
+
+    device: str
+    images: float = 0.0
+    captions: float = 0.0
+    pairs: float = 0.0
+    tokens_per_caption: float = 0.0
+    images_per_batch: float = 0.0
+    captions_per_batch: float = 0.0
 
 
-def _time_images(driver: Driver, plan: ScoringPlan, rows: Sequence[int]) -> None:
-    sheet = Sheet(len(rows))
-    with driver.timings.stage("encode images"):
-        ready = prepare_images(driver, lambda row: plan.open(rows[row]), sheet)
-        if rows:
-            encode_images(driver, ready, sheet)
-    driver.timings.counts["images"] += len(rows)
+def rates_of(timings: Timings, device: str, enough: int = ENOUGH) -> Rates:
+    """Return how many images, captions and pairs were processed per second, and the average sizes: tokens per
+    caption, images per batch, and captions per batch. A speed is 0 if fewer than `enough` inputs were processed.
+    """
+
+    def per_second(what: str) -> float:
+        count, seconds = timings.counts[what], timings.seconds.get(f"encode {what}", 0.0)
+        return count / seconds if count >= enough and seconds else 0.0
+
+    def each(what: str, by: str) -> float:
+        return timings.counts[what] / timings.counts[by] if timings.counts[by] else 0.0
+
+    return Rates(
+        device,
+        per_second("images"),
+        per_second("captions"),
+        per_second("pairs"),
+        each("tokens", "captions"),
+        each("images", "images batches"),
+        each("captions", "tokens batches"),
+    )
+
+
+def _path(store: ResultStore, handle: Handle) -> Path:
+    return store.home / "rates" / f"{handle.fingerprint.key}.json"
+
+
+def remember_rates(store: ResultStore, handle: Handle, timings: Timings) -> None:
+    """Store the rates measured in `timings`; kinds of work that were not measured keep their older rates."""
+    new = rates_of(timings, device_of(handle.model))
+    old = recall_rates(store, handle)
+    if old and old.device == new.device:
+        new = Rates(new.device, *(asdict(new)[k] or v for k, v in asdict(old).items() if k != "device"))
+    if new.images or new.captions or new.pairs:
+        try:
+            write_json(_path(store, handle), asdict(new))
+        except OSError:
+            return  # only the forecast is lost
+
+
+def recall_rates(store: ResultStore, handle: Handle) -> Rates | None:
+    try:
+        return Rates(**read_json(_path(store, handle)))
+    except (CreperieError, TypeError):
+        return None

@@ -6,7 +6,6 @@ until one of the files changes. If all results of a run are stored, neither the 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
@@ -22,6 +21,7 @@ from creperie.core import (
     file_state,
     json_value,
     read_json,
+    sha256_of_text,
     write_json,
 )
 from creperie.metrics import Input
@@ -191,7 +191,7 @@ def name_of(model: Any) -> str:
 
 
 def _memo_path(uri: str, dtype: str) -> Path:
-    name = hashlib.sha256(f"{uri}\n{dtype}".encode()).hexdigest()[:24]
+    name = sha256_of_text(f"{uri}\n{dtype}")[:24]
     return cache_home() / "models" / f"{name}.json"
 
 
@@ -230,9 +230,7 @@ def _file_states(uri: str) -> list[str]:
         folder = _folder_of(uri)
     except CreperieError:
         return []
-    if folder is None:
-        return []
-    states = [file_state(p) for p in sorted(folder.rglob("*")) if p.is_file()]
+    states = [file_state(p) for p in sorted(folder.rglob("*")) if p.is_file()] if folder else []
     return states if all(states) else []
 
 

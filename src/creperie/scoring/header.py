@@ -58,8 +58,9 @@ def nothing_computed() -> dict[str, Any]:
 
 
 @cache
-def _tables() -> list[dict[str, Any]]:
-    return json.loads(packaged("creperie.scoring", "human.json"))
+def _published() -> dict[tuple[str, str], dict[str, Any]]:
+    """Return the published tables of people's accuracies, by benchmark and task."""
+    return {(t["benchmark"], t["task"]): t for t in json.loads(packaged("creperie.scoring", "human.json"))}
 
 
 def human_level(benchmark: str, task: str, subset: str) -> float:
@@ -68,10 +69,8 @@ def human_level(benchmark: str, task: str, subset: str) -> float:
     >>> human_level("sugarcrepe++", "tot", "swap_obj"), human_level("mine", "tot", "all")
     (0.9667, nan)
     """
-    for table in _tables():
-        if table["benchmark"] == benchmark and table["task"] == task:
-            return float(table["accuracy"].get(subset, math.nan))
-    return math.nan
+    table = _published().get((benchmark, task), {"accuracy": {}})
+    return float(table["accuracy"].get(subset, math.nan))
 
 
 def people_note(document: Mapping[str, Any]) -> str:
@@ -115,4 +114,4 @@ def unchecked_notes(runs: Iterable[Run]) -> tuple[str, ...]:
 
 def human_source(benchmark: str, task: str) -> str:
     """Return the published table that `human_level` is taken from; empty if there is none."""
-    return next((str(t["source"]) for t in _tables() if (t["benchmark"], t["task"]) == (benchmark, task)), "")
+    return str(_published().get((benchmark, task), {}).get("source", ""))

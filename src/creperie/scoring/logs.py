@@ -214,7 +214,7 @@ def _vlmeval(row: Record, number: int) -> LoggedAnswer:
         None if row.get("prediction") is None else str(row["prediction"]),
         right=None if hit in (None, "") else float(hit) > 0.5,
         key=_key(row.get("answer")),
-        about="\n".join(_texts(list(row.values()))),
+        about="\n".join(_texts(row)),
     )
 
 

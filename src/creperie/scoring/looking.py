@@ -60,10 +60,8 @@ class SeenCells:
     @property
     def document(self) -> dict[str, Any]:
         rows = self.rows
-        kinds: dict[str, Any] = {}
-        for truth in (True, False):
-            own = [r["code"] for r in rows if r["truth"] == truth]
-            kinds["true" if truth else "false"] = {"cells": len(own), **Counter(c for c in own if c)}
+        codes = {kind: [r["code"] for r in rows if r["truth"] == (kind == "true")] for kind in ("true", "false")}
+        kinds = {kind: {"cells": len(own), **Counter(filter(None, own))} for kind, own in codes.items()}
         return {
             "bench": self.bench.name,
             "model": self.run.model,

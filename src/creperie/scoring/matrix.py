@@ -42,7 +42,7 @@ from creperie.scoring.handle import Handle, name_of, open_model
 from creperie.scoring.options import ScoreOptions
 from creperie.scoring.origin import completes, is_usable, origin_of, run_name
 from creperie.scoring.plan import ScoringPlan, plan
-from creperie.scoring.record import ModelPass
+from creperie.scoring.record import run_of
 from creperie.scoring.run import RUN_FILE, Run, load_run, task_names
 from creperie.scoring.shards import merged_run, share
 from creperie.scoring.store import ResultStore
@@ -266,10 +266,9 @@ class Matrix:
         size = row.options.batch_size
         filled = fill(planned, handle, needed, store=self.store, batch_size=size, progress=self.progress)
         filled.timings.seconds["plan"] = planning
-        done = ModelPass(handle, row.options, planned, filled, start)
         return [
-            done.run(i, part, pending[k], self.columns[k].bench)
-            for i, (k, part) in enumerate(zip(pending, planned.parts, strict=True))
+            run_of(filled, i, tasks, self.columns[k].bench, row.options, start)
+            for i, (k, tasks) in enumerate(pending.items())
         ]
 
     def _on_engine(self, row: MatrixRow, handle: Handle, pending: dict[int, list[str]], _: float) -> list[Run]:

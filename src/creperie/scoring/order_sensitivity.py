@@ -11,7 +11,6 @@ import numpy as np
 
 from creperie.bench import Benchmark
 from creperie.core import Progress, UsageError, silent
-from creperie.metrics import MetricSettings
 from creperie.models import (
     Chooser,
     Chosen,
@@ -120,14 +119,14 @@ def sensitivity(
     Multiple-choice questions are asked with the options in every order.
     """
     parsed = parse_uri(uri)
-    way = parsed.options.get("score", "visualgpt" if parsed.kind == "vlm" else "")
-    if way not in KINDS:
+    if parsed.way not in KINDS:
         raise UsageError("has no prompts to vary", where=uri, hint="name a vlm: or api: model with ?score=")
     if not brings_images(bench):
         raise UsageError("the images of this benchmark are needed", where=bench.name, hint="pass `images='DIR'`")
-    chosen = [find_prompt(name, KINDS[way], where=uri) for name in prompts] or prompts_of(KINDS[way])
-    settings = options or ScoreOptions(settings=MetricSettings())
-    if way == "choice":
+    kind = KINDS[parsed.way]
+    chosen = [find_prompt(name, kind, where=uri) for name in prompts] or prompts_of(kind)
+    settings = options or ScoreOptions()
+    if kind == "choice":
         return _of_choices(bench, uri, chosen, settings, progress)
     rows = []
     for prompt, name in zip(chosen, prompts or [p.id for p in chosen], strict=True):
@@ -176,12 +175,12 @@ def _of_choices(
         raise UsageError(what, where=uri, hint="name a vlm: or api: model with ?score=choice")
     planned = plan([bench], progress=progress)
     (part,) = planned.parts
-    cases = [(case, case.subset) for case in cases_of(part, by_subset=True)]
+    cases = [case for *_, case in cases_of(part, by_subset=True)]
     outcomes: list[_Outcome] = []
     with progress("ask", len(cases) * len(prompts), "questions") as advance:
         for prompt in prompts:
             asking = model.asked_with(QuestionWording({prompt.asks: prompt}, model.form.shots))
-            fitting = [(c, s) for c, s in cases if c.asks(asking.asks)]
+            fitting = [case for case in cases if case.asks(asking.asks)]
             for at in range(0, len(fitting), TOGETHER):
                 outcomes += _ask_some(asking, planned, fitting[at : at + TOGETHER], prompt.id)
                 advance(len(fitting[at : at + TOGETHER]))
@@ -210,16 +209,14 @@ def _of_choices(
     return Sensitivity(uri, bench.name, rows, biases, unread_answers)
 
 
-def _ask_some(
-    model: Chooser, planned: ScoringPlan, cases: Sequence[tuple[Case, str]], prompt: str
-) -> Iterator[_Outcome]:
-    opened = [(case, open_case(planned, case)) for case, _ in cases]
-    for (case, subset), asked in zip(cases, ask(model, planned, opened, "all"), strict=True):
+def _ask_some(model: Chooser, planned: ScoringPlan, cases: Sequence[Case], prompt: str) -> Iterator[_Outcome]:
+    opened = [(case, open_case(planned, case)) for case in cases]
+    for case, asked in zip(cases, ask(model, planned, opened, "all"), strict=True):
         if isinstance(asked, Asked):
             target = case.match.index(asked.asks == "match")
             for order, answer in zip(asked.orders, asked.answers, strict=True):
                 shown = order_pattern(order, case.match)
-                yield _Outcome(prompt, shown, subset, answer, order.index(target), len(order))
+                yield _Outcome(prompt, shown, case.subset, answer, order.index(target), len(order))
 
 
 def _bias(prompt: str, count: int, outcomes: Sequence[_Outcome]) -> Bias:

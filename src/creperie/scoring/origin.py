@@ -8,7 +8,6 @@ the engine. Gaps (items that lack scores) are recorded next to the digest.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -19,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from creperie.bench import Benchmark
-from creperie.core import digest_of
+from creperie.core import digest_of, sha256_of_text
 from creperie.metrics import MetricSettings
 from creperie.models import Fingerprint
 from creperie.scoring.plan import image_contents
@@ -75,7 +74,7 @@ def benchmark_digest(bench: Benchmark) -> str:
 
 def images_digest(keys: np.ndarray) -> str:
     """Return one digest of the contents of several images, given their keys; empty if there are none."""
-    return hashlib.sha256(np.ascontiguousarray(keys).tobytes()).hexdigest() if len(keys) else ""
+    return sha256_of_text(keys.tobytes()) if len(keys) else ""
 
 
 # -- gaps ------------------------------------------------------------------------------------------------------------

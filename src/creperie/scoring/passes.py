@@ -7,8 +7,8 @@ threads. A pair is an image and a caption, or two captions.
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ WINDOW = 32_768  #: captions that are tokenised and sorted by length together
 def encode_texts(driver: Driver, texts: Sequence[str], sheet: Sheet) -> None:
     """Fill a sheet with the vectors of captions; while the model encodes some of them, the next ones are tokenised."""
     if not isinstance(driver.model, StagedTexts):
-        _score_untokenised(driver, texts, sheet, driver.model.encode_texts)
+        score_texts(driver, texts, sheet, driver.model.encode_texts)
         return
     starts = range(0, len(texts), WINDOW)
     ready = Ahead(driver.tokeniser, lambda start: driver.tokenise(texts[start : start + WINDOW]), starts, limit=2)
@@ -32,27 +32,26 @@ def encode_texts(driver: Driver, texts: Sequence[str], sheet: Sheet) -> None:
     for start in starts:
         with driver.timings.stage("wait for tokens"):
             (tokens,) = ready.take(1)
-        for batch in driver.through(
-            _text_batches(driver, tokens, start, sheet, first), driver.model.forward_texts, "tokens"
-        ):
-            rows, prepared, vectors = batch
-            sheet.finish(rows, driver.unit(vectors), np.array([t.cut for t in prepared], np.int32))
+        batches = _text_batches(driver, tokens, start, sheet, first)
+        for rows, prepared, vectors in driver.through(batches, driver.model.forward_texts, "tokens"):
+            sheet.finish(rows, driver.unit(vectors), _cut(prepared))
         _copy_repeats(tokens, start, sheet, first)
 
 
-def score_texts(driver: Driver, texts: Sequence[str], sheet: Sheet) -> None:
-    """Fill a sheet with one number per caption. The model scores texts without images."""
-    _score_untokenised(driver, texts, sheet, driver.model.score_texts)
+def _cut(tokens: Sequence[Any]) -> np.ndarray:
+    """Return how many tokens of each caption were cut off; 0 for captions that the model does not tokenise."""
+    return np.array([getattr(t, "cut", 0) for t in tokens], np.int32)
 
 
-def _score_untokenised(
-    driver: Driver, texts: Sequence[str], sheet: Sheet, forward: Callable[[Sequence[str]], np.ndarray]
+def score_texts(
+    driver: Driver, texts: Sequence[str], sheet: Sheet, forward: Callable[[Sequence[str]], np.ndarray] | None = None
 ) -> None:
-    """Fill a sheet by calling `forward` on batches of captions. This is for models that do not tokenise captions
-    separately.
+    """Fill a sheet by calling `forward` on batches of captions, without tokenising them. By default, the model scores
+    the texts without images.
     """
     # All captions are sorted by length and divided into batches; then those that already have a result are removed from
     # the batches. A resumed run therefore has the same batches as an uninterrupted run.
+    forward = forward or driver.model.score_texts
     order = np.argsort([-len(t) for t in texts], kind="stable")
     size = driver.pace.captions
     for start in range(0, len(order), size):
@@ -80,8 +79,8 @@ def _text_batches(
     )
     lengths = np.array([len(tokens[i].ids) for i in distinct], int)
     sort = np.lexsort((distinct, -lengths))
-    whole = 0 if driver.model.trims else _context(driver, lengths)
     order, lengths = distinct[sort], lengths[sort]
+    whole = 0 if driver.model.trims else max(0, *lengths[:1].tolist(), driver.model.fingerprint.context or 0)
     at = 0
     while at < len(order):
         size, units = driver.pace.captions_from(lengths[at:], whole=whole)
@@ -92,23 +91,15 @@ def _text_batches(
             yield start + rows, [tokens[i] for i in rows], max(1, units * len(rows) // size)
 
 
-def _context(driver: Driver, lengths: np.ndarray) -> int:
-    return max(int(lengths.max(initial=0)), driver.model.fingerprint.context or 0)
-
-
 def _copy_repeats(tokens: Sequence[Tokens], start: int, sheet: Sheet, first: dict[bytes, int]) -> None:
     """Copy the vectors of repeated captions from the first caption with the same tokens, so that ties are exact.
     `tokens[0]` belongs to the row `start`; `first` maps tokens to the first row that has them.
     """
-    repeats, sources = [], []
-    for i, t in enumerate(tokens, start):
-        source = first[t.ids.tobytes()]
-        if source != i and not sheet.done[i] and sheet.done[source]:
-            repeats.append(i)
-            sources.append(source)
+    sources = {i: first[t.ids.tobytes()] for i, t in enumerate(tokens, start) if not sheet.done[i]}
+    repeats = {i: source for i, source in sources.items() if source != i and sheet.done[source]}
     if repeats:
-        rows = np.array(repeats)
-        sheet.finish(rows, sheet.vectors[sources], np.array([tokens[r - start].cut for r in repeats], np.int32))
+        vectors = sheet.vectors[list(repeats.values())]
+        sheet.finish(np.array(list(repeats)), vectors, _cut([tokens[r - start] for r in repeats]))
 
 
 AHEAD_BYTES = 512 << 20  #: limit for prepared images that wait for the model
@@ -116,9 +107,8 @@ AHEAD_BYTES = 512 << 20  #: limit for prepared images that wait for the model
 
 def prepare_images(driver: Driver, open_image: OpenImage, sheet: Sheet) -> Ahead[tuple[int, Any]]:
     """Start to decode and prepare the images that the sheet lacks, and return the queue for `encode_images`."""
-    rows = [int(r) for r in np.flatnonzero(~sheet.done)]
-    work = functools.partial(_numbered, driver, open_image)
-    ready: Ahead[tuple[int, Any]] = Ahead(driver.pool, work, rows, limit=2 * driver.pace.workers)
+    rows = np.flatnonzero(~sheet.done).tolist()
+    ready = Ahead(driver.pool, lambda row: (row, driver.prepared(open_image, row)), rows, 2 * driver.pace.workers)
     first = ready.first()
     each = max(1, getattr(first[1], "nbytes", 1 << 20)) if first else 1
     ready.reach(max(2 * driver.pace.images, min(8192, AHEAD_BYTES // each)))
@@ -141,16 +131,11 @@ def _image_batches(
         size = driver.pace.images
         missing = int((~sheet.done[at : at + size]).sum())
         at += size
-        with driver.timings.stage("wait for images"):
-            taken = ready.take(missing)
+        taken = driver.awaited(ready, missing)
         sheet.lose([p for _, p in taken if isinstance(p, Fault)])
         good = [(row, p) for row, p in taken if not isinstance(p, Fault)]
         if good:
             yield np.array([row for row, _ in good]), [p for _, p in good], len(good)
-
-
-def _numbered(driver: Driver, open_image: OpenImage, row: int) -> tuple[int, Any]:
-    return row, driver.prepared(open_image, row)
 
 
 TEXT_PAIRS = 512  #: caption pairs scored between two writes to the store
@@ -159,22 +144,34 @@ IMAGES = 64
 
 
 def score_pairs(driver: Driver, open_image: OpenImage, jobs: Sequence[PairJob], sheet: Sheet) -> None:
-    """Fill a sheet with the scores of pairs, image by image; each image is processed only once for all its captions."""
-    if hasattr(driver.model, "forward_groups"):
-        _grouped_pairs(driver, open_image, jobs, sheet)
-        return
-    staged = hasattr(driver.model, "forward_pairs")
-    tokens = _job_tokens(driver, jobs) if staged else {}
-    work = functools.partial(driver.prepared if staged else driver.opened, open_image)
-    ready = Ahead(driver.pool, work, [job.image for job in jobs], limit=4 * driver.pace.workers)
-    for job in jobs:
-        with driver.timings.stage("wait for images"):
-            (image,) = ready.take(1)
-        if isinstance(image, Fault):
-            sheet.lose(job.faults(image))
+    """Fill a sheet with the scores of pairs. Each image is processed only once for all its captions. If the model can
+    read several images at a time, it does. Other threads decode and prepare the images.
+    """
+    model, pace = driver.model, driver.pace
+    grouped, staged = hasattr(model, "forward_groups"), hasattr(model, "forward_pairs")
+    texts = list(dict.fromkeys(t for job in jobs for t in job.texts))
+    tokens: dict[str, Any] = dict(zip(texts, driver.tokenise(texts) if grouped or staged else texts, strict=True))
+    work = functools.partial(driver.prepared if grouped or staged else driver.opened, open_image)
+    limit = 2 * pace.groups if grouped else 4 * pace.workers
+    ready, rest = Ahead(driver.pool, work, [job.image for job in jobs], limit), iter(jobs)
+
+    def score(group: Sequence[tuple[Any, PairJob]]) -> list[np.ndarray]:
+        captions = [[tokens[t] for t in job.texts] for _, job in group]
+        return list(model.forward_groups([image for image, _ in group], captions))
+
+    while both := list(zip(driver.awaited(ready, pace.groups if grouped else 1), rest)):
+        for image, job in both:
+            if isinstance(image, Fault):
+                sheet.lose(image.at(*job.rows))
+        good = [(image, job) for image, job in both if not isinstance(image, Fault)]
+        if not grouped:
+            for image, job in good:
+                _pair_batches(driver, image, job.rows, [tokens[t] for t in job.texts], sheet)
             continue
-        read = [tokens[t] for t in job.texts] if staged else list(job.texts)
-        _pair_batches(driver, image, job.rows, read, sheet)
+        with driver.timings.stage("forward pairs"):
+            parts = driver.parts("groups", score, good, len(good)) if good else []
+        for (_, job), values in zip(good, chain(*parts), strict=True):
+            sheet.finish(job.rows, np.asarray(values, np.float32), _cut([tokens[t] for t in job.texts]))
 
 
 def judge_pairs(
@@ -214,13 +211,7 @@ def judge_pairs(
                 sheet.finish(np.array([row]), np.array(one.shares[:1], np.float32))
         for job in group:
             if job.image in unseen:
-                sheet.lose(job.faults(unseen[job.image]))
-
-
-def _job_tokens(driver: Driver, jobs: Sequence[PairJob]) -> dict[str, Tokens]:
-    """Return the tokens of the captions of all jobs; each distinct caption is tokenised once."""
-    texts = list(dict.fromkeys(t for job in jobs for t in job.texts))
-    return dict(zip(texts, driver.tokenise(texts), strict=True))
+                sheet.lose(unseen[job.image].at(*job.rows))
 
 
 def _pair_batches(driver: Driver, image: Any, rows: np.ndarray, read: Sequence[Any], sheet: Sheet) -> None:
@@ -231,8 +222,7 @@ def _pair_batches(driver: Driver, image: Any, rows: np.ndarray, read: Sequence[A
         part = read[i : i + driver.pace.captions]
         with driver.timings.stage("forward pairs"):
             values = driver.forward("captions", forward, part, len(part))
-        cut = np.array([getattr(t, "cut", 0) for t in part], np.int32)
-        sheet.finish(rows[i : i + driver.pace.captions], values, cut)
+        sheet.finish(rows[i : i + driver.pace.captions], values, _cut(part))
 
 
 def score_text_pairs(driver: Driver, pairs: Sequence[tuple[str, str]], rows: np.ndarray, sheet: Sheet) -> None:
@@ -245,30 +235,3 @@ def score_text_pairs(driver: Driver, pairs: Sequence[tuple[str, str]], rows: np.
         with driver.timings.stage("forward pairs"):
             values = driver.model.score_text_pairs(first, second)
         sheet.finish(rows[start : start + TEXT_PAIRS], np.asarray(values, np.float32), cut.max(axis=0))
-
-
-def _grouped_pairs(driver: Driver, open_image: OpenImage, jobs: Sequence[PairJob], sheet: Sheet) -> None:
-    """Fill a sheet with the scores of pairs, several images at a time. Other threads decode and prepare the images."""
-    tokens = _job_tokens(driver, jobs)
-
-    def score(group: Sequence[tuple[PairJob, Any]]) -> list[np.ndarray]:
-        texts = [[tokens[t] for t in job.texts] for job, _ in group]
-        return list(driver.model.forward_groups([image for _, image in group], texts))
-
-    work = functools.partial(driver.prepared, open_image)
-    ready: Ahead[Any] = Ahead(driver.pool, work, [job.image for job in jobs], limit=2 * driver.pace.groups)
-    at = 0
-    while at < len(jobs):
-        with driver.timings.stage("wait for images"):
-            images = ready.take(min(driver.pace.groups, len(jobs) - at))
-        both = list(zip(jobs[at : at + len(images)], images, strict=True))
-        at += len(images)
-        for job, image in both:
-            if isinstance(image, Fault):
-                sheet.lose(job.faults(image))
-        good = [(job, image) for job, image in both if not isinstance(image, Fault)]
-        with driver.timings.stage("forward pairs"):
-            parts = driver.parts("groups", score, good, len(good)) if good else []
-        for (job, _), values in zip(good, itertools.chain(*parts), strict=True):
-            cut = np.array([tokens[t].cut for t in job.texts], np.int32)
-            sheet.finish(job.rows, np.asarray(values, np.float32), cut)

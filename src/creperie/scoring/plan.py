@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from creperie.metrics import Layout, second_is_nearer
 from creperie.scoring.digests import content_key, digest_images
 from creperie.scoring.segments import KEY
 from creperie.scoring.sheet import Fault
-from creperie.scoring.store import ResultStore, text_keys
+from creperie.scoring.store import ResultStore, pair_keys, text_keys
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -141,6 +141,49 @@ def layout_of_bench(bench: Benchmark) -> Layout:
 
 
 @dataclass(frozen=True)
+class PairCells:
+    """The distinct pairs to score. Each is an image and a caption or, if `kind` is "between", two captions."""
+
+    kind: str
+    first: np.ndarray  #: sorted
+    second: np.ndarray
+    keys: np.ndarray
+    #: per benchmark, for every cell the number of its pair, −1 for none; of kind `joint`, of its two pairs
+    places: list[tuple[np.ndarray, ...]]
+
+
+def pair_cells(plan: ScoringPlan, kind: str) -> PairCells:
+    """Return the distinct pairs whose scores fill the score matrices of a plan, with their keys in the cache.
+
+    `kind` says what is scored: "pair" (an image with a caption), "between" (two captions) or "joint" (two captions,
+    each together with the image; items without exactly one image have no such pairs).
+    """
+    captions = max(1, len(plan.texts))
+
+    def coded(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        return np.where(first >= 0, first * captions + second, -1)
+
+    def codes_of_cells(part: BenchmarkPart) -> tuple[np.ndarray, ...]:
+        if kind == "pair":
+            return (coded(*part.pairs),)
+        owner, a, b = part.caption_pairs
+        low, high = np.minimum(a, b), np.maximum(a, b)  # the same pair in either order
+        if kind == "between":
+            return (coded(low, high),)
+        single = np.diff(part.image_starts) == 1
+        image = np.where(single, part.images[part.image_starts[:-1] * single] if len(part.images) else -1, -1)[owner]
+        return coded(image, low), coded(image, high)
+
+    cells = [codes_of_cells(part) for part in plan.parts]
+    every = np.concatenate([codes for own in cells for codes in own])
+    distinct = np.unique(every[every >= 0])
+    first, second = np.divmod(distinct, captions)
+    keys = pair_keys((plan.text_keys if kind == "between" else plan.image_keys)[first], plan.text_keys[second])
+    places = [tuple(np.where(c >= 0, np.searchsorted(distinct, np.maximum(c, 0)), -1) for c in own) for own in cells]
+    return PairCells(kind, first, second, keys, places)
+
+
+@dataclass(frozen=True)
 class _References:
     """The image references of a benchmark: the position at which each item's images begin, the index of each image
     among the distinct references, and the distinct references.
@@ -191,34 +234,22 @@ def _unique_images(
         if refs is None:
             continue
         digests = digest_images(bench.images, refs.unique, memo, progress)
-        faults += [Fault(len(sources) + f.row, f.code, f.message) for f in digests.faults]
+        faults += [replace(f, row=len(sources) + f.row) for f in digests.faults]
         sources += [PlannedImage(bench.images, r) for r in refs.unique]
         keys.append(digests.keys)
     all_keys = np.concatenate(keys) if keys else np.zeros((0, KEY), np.uint8)
-    merged, first = _merge_equal(all_keys, {f.row for f in faults})
+    names = [key.tobytes() for key in all_keys]
+    for fault in faults:  # the keys of unreadable images are all zeros, but each of them counts as distinct
+        names[fault.row] = b"unread %d" % fault.row
+    merged = np.asarray(pa.array(names, pa.binary()).dictionary_encode().indices, np.int64)
+    first = np.unique(merged, return_index=True)[1]
     numbers, at = [], 0
     for refs in looked_at:
         count = len(refs.unique) if refs else 0
         numbers.append(merged[at : at + count][refs.codes] if refs else np.zeros(0, np.int64))
         at += count
-    broken = [Fault(int(merged[f.row]), f.code, f.message) for f in faults]
+    broken = [replace(f, row=int(merged[f.row])) for f in faults]
     return numbers, [sources[i] for i in first], all_keys[first], broken
-
-
-def _merge_equal(keys: np.ndarray, apart: set[int]) -> tuple[np.ndarray, np.ndarray]:
-    """Return two arrays: the index of each key among the distinct keys, and the first position of each distinct key.
-
-    `apart` holds the positions of unreadable images. Their keys are all zeros, but each of them counts as distinct.
-    """
-    labels: dict[bytes, int] = {}
-    merged = np.empty(len(keys), np.int64)
-    first: list[int] = []
-    for i, key in enumerate(keys):
-        name = b"unread %d" % i if i in apart else key.tobytes()
-        merged[i] = number = labels.setdefault(name, len(labels))
-        if number == len(first):
-            first.append(i)
-    return merged, np.array(first, np.int64)
 
 
 def _cells_of_items(widths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

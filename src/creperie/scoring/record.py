@@ -8,20 +8,18 @@ import platform
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib import metadata
-from typing import Any
 
 from creperie.bench import Benchmark
 from creperie.core import ModelError, __version__
 from creperie.metrics import task
 from creperie.scoring.answer_log import cut_items, cut_note
-from creperie.scoring.filler import FilledScores
-from creperie.scoring.handle import Handle
+from creperie.scoring.filler import Filler
 from creperie.scoring.header import run_header
 from creperie.scoring.options import ScoreOptions
-from creperie.scoring.origin import RunOrigin, gaps_of, origin_of, run_name
-from creperie.scoring.plan import BenchmarkPart, ScoringPlan, swaps
+from creperie.scoring.origin import gaps_of, origin_of, run_name
+from creperie.scoring.plan import swaps
 from creperie.scoring.run import Run, score_table
 from creperie.scoring.shards import marked
 from creperie.scoring.tasks import columns_needed
@@ -29,67 +27,46 @@ from creperie.scoring.tasks import columns_needed
 LIBRARIES = ("numpy", "pyarrow", "pillow", "torch", "transformers", "sentence-transformers", "open_clip_torch")
 
 
-@dataclass(frozen=True)
-class ModelPass:
-    """One model's pass over a scoring plan: its options, the columns of scores it filled, and its start time."""
-
-    handle: Handle
-    options: ScoreOptions
-    plan: ScoringPlan
-    filled: FilledScores
-    start: float
-
-    def run(self, number: int, part: BenchmarkPart, tasks: Sequence[str], whole: Benchmark) -> Run:
-        """Return the run on one benchmark of the plan: `part`, at position `number`. If the part is a shard, `whole` is
-        the complete benchmark.
-        """
-        used = columns_needed(tasks)
-        columns = {k: v for k, v in self.filled.columns[number].items() if k in used}
-        swap = swaps(part.bench, part.layout) if any(task(n).swapped for n in tasks) else None
-        answers = self.filled.answers[number] if self.filled.answers and "image_text" in used else {}
-        table = score_table(part.bench, part.layout, columns, swap, answers)
-        room = self.handle.fingerprint.options.get("max_tokens")
-        note = cut_note(len(cut_items(answers)), len(part.layout), room)
-        if all(table.column(needs).null_count == len(table) for needs in used):
-            if note:
-                raise ModelError(note, where=self.handle.uri)
-            if self.filled.findings[number].counts["not-a-number"]:
-                what = "every score is NaN or infinite"
-                raise ModelError(what, where=self.handle.uri, hint="try dtype='float32', or check the weights")
-        keys = self.plan.image_keys[part.images]
-        origin = origin_of(part.bench, keys, self.handle.fingerprint, tasks, self.options.settings)
-        document = _document(part.bench, self.handle, origin, self.options)
-        began = time.perf_counter()
-        document["results"] = _results(Run(document, table), self.options)
-        now = time.perf_counter()
-        scored = {k: len(part.layout) - table.column(k).null_count for k in sorted(used)}
-        document["coverage"] = {"items": len(part.layout), **scored}
-        document |= self.filled.findings[number].document()
-        document["gaps"] = gaps_of(self.filled.findings[number].counts, table, tasks, keys)
-        document["notes"] = [*self.filled.notes, *([note] if note else [])]
-        document["work"] = {k: asdict(s) | {"computed": s.computed} for k, s in self.filled.work.items()}
-        seconds = self.filled.timings.seconds | {"statistics": now - began, "total": now - self.start}
-        document["timings"] = {k: round(v, 4) for k, v in seconds.items()}
-        run = Run(document, table, bench=part.bench)
-        if self.options.shard is None:
-            return run
-        return marked(run, self.options.shard, whole, keys)
-
-
-def _results(run: Run, options: ScoreOptions) -> list[dict[str, Any]]:
-    """Return the results of all tasks of a run. In the run of a shard, tasks for which no item has scores are left
-    out.
+def run_of(
+    filled: Filler, number: int, tasks: Sequence[str], whole: Benchmark, options: ScoreOptions, start: float
+) -> Run:
+    """Return the run on the benchmark at position `number` in the plan whose score columns are filled. If it is a
+    shard, `whole` is the complete benchmark. `start` is the time at which the scoring began.
     """
-    tasks = [n for n in run.tasks if task(n).needs in run.inputs] if options.shard else list(run.tasks)
-    return [r.as_dict() for r in run.evaluate(tasks)] if tasks else []
-
-
-def _document(bench: Benchmark, handle: Handle, origin: RunOrigin, options: ScoreOptions) -> dict[str, Any]:
-    name = run_name(bench.name, handle.uri, origin.digest)
-    header = run_header(name, bench, handle.fingerprint, options.settings)
-    header["model"]["parameters"] = handle.parameters
-    own = {"command": options.command, "device": options.device, "versions": versions()}
-    return {**header, **own, "tasks": list(origin.tasks), "computed_from": origin.document()}
+    used, handle, part = columns_needed(tasks), filled.handle, filled.plan.parts[number]
+    findings = filled.findings[number]
+    columns = {k: v for k, v in filled.columns[number].items() if k in used}
+    swap = swaps(part.bench, part.layout) if any(task(n).swapped for n in tasks) else None
+    answers = filled.answers[number] if "image_text" in used else {}
+    table = score_table(part.bench, part.layout, columns, swap, answers)
+    note = cut_note(len(cut_items(answers)), len(part.layout), handle.fingerprint.options.get("max_tokens"))
+    if all(table.column(needs).null_count == len(table) for needs in used):
+        if note:
+            raise ModelError(note, where=handle.uri)
+        if findings.counts["not-a-number"]:
+            what = "every score is NaN or infinite"
+            raise ModelError(what, where=handle.uri, hint="try dtype='float32', or check the weights")
+    keys = filled.plan.image_keys[part.images]
+    origin = origin_of(part.bench, keys, handle.fingerprint, tasks, options.settings)
+    name = run_name(part.bench.name, handle.uri, origin.digest)
+    document = run_header(name, part.bench, handle.fingerprint, options.settings)
+    document["model"]["parameters"] = handle.parameters
+    document |= {"command": options.command, "device": options.device, "versions": versions()}
+    document |= {"tasks": list(tasks), "computed_from": origin.document()}
+    began = time.perf_counter()
+    run = Run(document, table, bench=part.bench)
+    shown = [n for n in tasks if options.shard is None or task(n).needs in run.inputs]
+    document["results"] = [r.as_dict() for r in run.evaluate(shown)] if shown else []  # a shard may lack scores
+    now = time.perf_counter()
+    scored = {k: len(part.layout) - table.column(k).null_count for k in sorted(used)}
+    document["coverage"] = {"items": len(part.layout), **scored}
+    document |= findings.document()
+    document["gaps"] = gaps_of(findings.counts, table, tasks, keys)
+    document["notes"] = [*filled.notes, *([note] if note else [])]
+    document["work"] = {k: asdict(s) | {"computed": s.computed} for k, s in filled.work.items()}
+    seconds = filled.timings.seconds | {"statistics": now - began, "total": now - start}
+    document["timings"] = {k: round(v, 4) for k, v in seconds.items()}
+    return run if options.shard is None else marked(run, options.shard, whole, keys)
 
 
 def versions() -> dict[str, str]:

@@ -5,7 +5,6 @@ Scores are averaged over the orders in which the captions of an image were offer
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from creperie.bench import Benchmark, Item, ProvenanceStep, choice, from_items
-from creperie.core import DataError, listing, parse_json, read_json
+from creperie.core import DataError, listing, parse_json, read_json, sha256_of_text
 from creperie.metrics import MetricSettings
 from creperie.models import CHOSE_OPTION, CUT, Fingerprint, Parsed, parse_choice
 from creperie.scoring.answer_log import CUT_OFF, UNREAD
@@ -198,7 +197,7 @@ def answered_run(
     bench: Benchmark, scores: np.ndarray, uri: str, *, findings: Sequence[Row] = (), notes: Sequence[str] = ()
 ) -> Run:
     """Return a run from image-text scores that were computed elsewhere."""
-    digest = hashlib.sha256(f"{bench.hash} {uri}".encode() + scores.tobytes()).hexdigest()
+    digest = sha256_of_text(f"{bench.hash} {uri}".encode() + scores.tobytes())
     mark = Fingerprint(uri, f"{uri.partition(':')[0]} answers", digest, dtype="answers")
     table = score_table(bench, layout_of_bench(bench), {"image_text": scores})
     name = re.sub(r"[^\w.=-]+", "-", f"{bench.name}.{uri}").strip("-")
@@ -236,11 +235,11 @@ def import_answers(path: str | Path, *, model: str = "", order: str = "") -> Run
     file = Path(path)
     records = _records(file)
     order = order or _order_of(file)
-    name, subset = _names(file)
+    parts = re.fullmatch(r"(.+)-(\w+)", file.stem)  # as in gpt4v-swap_obj
+    name, subset = parts.groups() if parts else ("answers", file.stem)
     items, scores, findings = [], [], []
     disagree = 0
     for key, record in records.items():
-        _check(record, f"{file}: record {key!r}")
         captions = (record["caption"], record["negative_caption"])
         items.append(Item(key, subset, (record["filename"],), captions, choice(1, 1), {}))
         read = _chosen(record["answer"], captions, order)
@@ -266,14 +265,12 @@ def _records(file: Path) -> dict[str, dict[str, Any]]:
     records = {key: value for key, value in document.items() if isinstance(value, dict)}
     if not records:
         raise DataError("contains no records", where=file, hint=RECORDS)
+    for key, record in records.items():
+        for name, kind in FIELDS.items():
+            if not isinstance(record.get(name), kind):
+                what = f"{name!r} is missing, or not {'text' if kind is str else 'an object'}"
+                raise DataError(what, where=f"{file}: record {key!r}", hint=RECORDS)
     return records
-
-
-def _check(record: Mapping[str, Any], where: str) -> None:
-    for name, kind in FIELDS.items():
-        if not isinstance(record.get(name), kind):
-            what = f"{name!r} is missing, or not {'text' if kind is str else 'an object'}"
-            raise DataError(what, where=where, hint=RECORDS)
 
 
 def _chosen(answer: Mapping[str, Any], captions: tuple[str, str], order: str) -> Parsed:
@@ -296,9 +293,3 @@ def _order_of(file: Path) -> str:
         where=file,
         hint="pass `order='positive-first'` or `order='negative-first'`",
     )
-
-
-def _names(file: Path) -> tuple[str, str]:
-    """Return the model and the subset that a file name such as `gpt4v-swap_obj.json` contains."""
-    parts = re.fullmatch(r"(.+?)-(\w+)", file.stem)
-    return (parts[1], parts[2]) if parts else ("answers", file.stem)

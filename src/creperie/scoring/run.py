@@ -158,9 +158,14 @@ class Run(RunHeader, Framed):
         return list(self.document["results"])
 
     @property
+    def _first(self) -> dict[str, Any]:
+        """The result of the first task on all items; empty if the run has no task."""
+        return next((r for r in self.results if r.get("subset") == "all"), {})
+
+    @property
     def accuracy(self) -> float:
         """The accuracy of the first task on all items, from 0 to 1; NaN if the run has no task."""
-        shown = next((r["accuracy"] for r in self.results if r.get("subset") == "all"), None)
+        shown = self._first.get("accuracy")
         return float("nan") if shown is None else float(shown)
 
     def summary(self) -> str:
@@ -179,8 +184,7 @@ class Run(RunHeader, Framed):
         return int(self.table.num_rows)
 
     def __repr__(self) -> str:
-        shown = next((r for r in self.results if r.get("subset") == "all"), None)
-        accuracy = f", {shown['task']} {percent(shown['accuracy'])} %" if shown else ""
+        accuracy = f", {self._first['task']} {percent(self._first['accuracy'])} %" if self._first else ""
         scored = f"{self.scored:,} of " if self.scored < len(self) else ""
         gaps = f"; {self.gaps}" if scored else ""
         mark = "; unchecked" if self.unchecked else ""
@@ -211,11 +215,8 @@ class Run(RunHeader, Framed):
         if without and any(task(name).needs == "image_text" for name in self.tasks):
             counts["no image"] = without
         counts.pop("caption-cut", None)
-        why = (
-            ", ".join(f"{count:,} × {reason}" for reason, count in counts.items())
-            if len(counts) > 1
-            else "".join(counts)
-        )
+        several = ", ".join(f"{count:,} × {reason}" for reason, count in counts.items())
+        why = several if len(counts) > 1 else "".join(counts)
         what = f"{len(self) - self.scored:,} of {len(self):,} items have no score"
         return f"{what} ({why})" if why else what
 

@@ -15,7 +15,8 @@ import secrets
 import struct
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -34,11 +35,13 @@ CLOEXEC = getattr(os, "O_CLOEXEC", 0)  #: Windows does not have this flag and do
 SUFFIX = ".seg"
 
 
-@dataclass(frozen=True, slots=True)
-class BlockSpan:
-    """The position of one block in its file."""
+@dataclass(frozen=True, eq=False)
+class Block:
+    """One block of a memory-mapped file. `start` is the position of its body, after the header."""
 
-    start: int  #: of the body
+    path: Path
+    data: mmap.mmap | bytes
+    start: int
     count: int
     width: int
     shape: tuple[int, int]
@@ -48,34 +51,34 @@ class BlockSpan:
     def end(self) -> int:
         return self.start + self.count * (KEY + self.width)
 
+    @property
+    def form(self) -> tuple[tuple[int, int], int]:
+        return self.shape, self.width
 
-@dataclass
+    @property
+    def keys(self) -> np.ndarray:
+        return np.frombuffer(self.data, np.uint8, self.count * KEY, self.start).reshape(self.count, KEY)
+
+    @property
+    def values(self) -> np.ndarray:
+        flat = np.frombuffer(self.data, np.uint8, self.count * self.width, self.start + self.count * KEY)
+        return flat.reshape(self.count, self.width)
+
+    @cached_property
+    def sound(self) -> bool:
+        """True if the content matches its checksum."""
+        return _digest(memoryview(self.data)[self.start : self.end]) == self.check
+
+
+@dataclass(frozen=True)
 class Segment:
-    """A memory-mapped file and the blocks that its headers list. `torn` is the number of bytes outside of all
-    blocks.
+    """The blocks that the headers of a file list. `size` is the size of the file, and `torn` the number of bytes
+    outside of all blocks.
     """
 
-    path: Path
-    data: mmap.mmap | bytes
-    blocks: list[BlockSpan]
+    blocks: list[Block]
+    size: int
     torn: int
-    _sound: dict[int, bool] = field(default_factory=dict)
-
-    def keys(self, block: BlockSpan) -> np.ndarray:
-        flat = np.frombuffer(self.data, np.uint8, block.count * KEY, block.start)
-        return flat.reshape(block.count, KEY)
-
-    def values(self, block: BlockSpan) -> np.ndarray:
-        flat = np.frombuffer(self.data, np.uint8, block.count * block.width, block.start + block.count * KEY)
-        return flat.reshape(block.count, block.width)
-
-    def sound(self, number: int) -> bool:
-        """Return whether the content of block `number` matches its checksum; the answer is cached."""
-        if number not in self._sound:
-            block = self.blocks[number]
-            body = memoryview(self.data)[block.start : block.end]
-            self._sound[number] = _digest(body) == block.check
-        return self._sound[number]
 
 
 @dataclass(frozen=True)
@@ -110,32 +113,25 @@ def _encode_block(keys: np.ndarray, values: np.ndarray, shape: tuple[int, int]) 
     return head + _digest(head) + body
 
 
-def _read_blocks(data: mmap.mmap | bytes, size: int) -> tuple[list[BlockSpan], int]:
-    """Return the blocks of a file and the number of bytes outside of them; damaged headers are skipped."""
-    blocks: list[BlockSpan] = []
-    good = position = 0
-    while position + HEADER <= size:
-        head = data[position : position + _FIELDS.size]
-        if data[position + _FIELDS.size : position + HEADER] == _digest(head) and head.startswith(MAGIC):
-            _, count, width, a, b, check = _FIELDS.unpack(head)
-            block = BlockSpan(position + HEADER, count, width, (a, b), check)
-            if block.end <= size:
-                blocks.append(block)
-                good += HEADER + block.end - block.start
-                position = block.end
-                continue
-        following = data.find(MAGIC, position + 1)
-        if following < 0:
-            break
-        position = following
-    return blocks, size - good
-
-
 def open_segment(path: Path) -> Segment:
+    """Map a file into memory and read the headers of its blocks; damaged headers are skipped."""
     with path.open("rb") as f:
         size = os.fstat(f.fileno()).st_size
         data: mmap.mmap | bytes = mmap.mmap(f.fileno(), size, access=mmap.ACCESS_READ) if size else b""
-    return Segment(path, data, *_read_blocks(data, size))
+    blocks: list[Block] = []
+    torn, position = size, 0
+    while 0 <= position <= size - HEADER:
+        head = data[position : position + _FIELDS.size]
+        if data[position + _FIELDS.size : position + HEADER] == _digest(head) and head.startswith(MAGIC):
+            _, count, width, a, b, check = _FIELDS.unpack(head)
+            block = Block(path, data, position + HEADER, count, width, (a, b), check)
+            if block.end <= size:
+                blocks.append(block)
+                torn -= block.end - position
+                position = block.end
+                continue
+        position = data.find(MAGIC, position + 1)
+    return Segment(blocks, size, torn)
 
 
 @dataclass(frozen=True)
@@ -160,36 +156,29 @@ class SegmentFolder:
         """Find keys, given as an array (n × 32 bytes). Return the stored values of the keys in this folder, after
         verifying checksums.
         """
-        empty = Found(np.zeros(0, np.int64), np.zeros((0, 0), np.uint8))
-        segments = self.segments() if len(keys) else []
-        places = [(s, n) for s, segment in enumerate(segments) for n in range(len(segment.blocks))]
-        if not places:
-            return empty
-        shape, width = _newest_form(segments)
-        places = [(s, n) for s, n in places if _form(segments[s].blocks[n]) == (shape, width)]
-        while places:
-            place, row, question = _match(segments, places, keys)
-            used = np.unique(place)
-            bad = {int(p) for p in used if not segments[places[p][0]].sound(places[p][1])}
-            if not bad:
-                values = np.empty((len(question), width), np.uint8)
+        blocks = [block for segment in self.segments() for block in segment.blocks] if len(keys) else []
+        blocks = [block for block in blocks if block.form == blocks[-1].form]  # of the newest form
+        while blocks:
+            place, row, question = _match(blocks, keys)
+            used = [blocks[p] for p in np.unique(place)]
+            if all(block.sound for block in used):
+                values = np.empty((len(question), blocks[0].width), np.uint8)
                 for p, rows in by_group(place):
-                    segment = segments[places[p][0]]
-                    values[rows] = segment.values(segment.blocks[places[p][1]])[row[rows]]
-                _mark_used(segments, {places[int(p)][0] for p in used})
-                return Found(question, values, shape)
-            places = [place for p, place in enumerate(places) if p not in bad]
-        return empty
+                    values[rows] = blocks[p].values[row[rows]]
+                _mark_used({block.path for block in used})
+                return Found(question, values, blocks[0].shape)
+            blocks = [block for block in blocks if block not in used or block.sound]
+        return Found(np.zeros(0, np.int64), np.zeros((0, 0), np.uint8))
 
     def census(self, verify: bool = False) -> Census:
         """Return counts of what is stored; with `verify`, recompute every checksum."""
         files = records = size = damaged = torn = 0
         for segment in self.segments():
             files += 1
-            size += len(segment.data)
+            size += segment.size
             torn += segment.torn
-            for n, block in enumerate(segment.blocks):
-                if verify and not segment.sound(n):
+            for block in segment.blocks:
+                if verify and not block.sound:
                     damaged += 1
                 else:
                     records += block.count
@@ -214,9 +203,9 @@ class SegmentFolder:
         try:
             if len(locked) < at_least:
                 return False
-            segments = [open_segment(p) for p, _ in locked]
+            blocks = [block for p, _ in locked for block in open_segment(p).blocks]
             with Writer(self.folder) as writer:
-                for keys, values, shape in _distinct(segments):
+                for keys, values, shape in _distinct(blocks):
                     writer.append(keys, values, shape)
             for p, _ in locked:
                 p.unlink(missing_ok=True)
@@ -300,27 +289,15 @@ def in_use(path: Path) -> bool:
     return False
 
 
-def _form(block: BlockSpan) -> tuple[tuple[int, int], int]:
-    return block.shape, block.width
-
-
-def _newest_form(segments: Sequence[Segment]) -> tuple[tuple[int, int], int]:
-    last = next(s for s in reversed(segments) if s.blocks)
-    return _form(last.blocks[-1])
-
-
-def _match(
-    segments: Sequence[Segment], places: Sequence[tuple[int, int]], keys: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _match(blocks: Sequence[Block], keys: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return three arrays with one entry per key found: its block, its row in the block, and its position in `keys`.
-    `places` lists the blocks to search, as (segment, block).
 
     Candidates are looked up by their first eight bytes and then compared in full. If two keys have the same first
     bytes, one of them may not be found; the only consequence is that its value is computed again.
     """
-    stored = np.concatenate([segments[s].keys(segments[s].blocks[n]) for s, n in places])
-    counts = [segments[s].blocks[n].count for s, n in places]
-    place = np.repeat(np.arange(len(places)), counts)
+    stored = np.concatenate([block.keys for block in blocks])
+    counts = [block.count for block in blocks]
+    place = np.repeat(np.arange(len(blocks)), counts)
     row = np.arange(len(stored)) - np.repeat(np.cumsum(counts) - counts, counts)
     prefix = stored.view("<u8")[:, 0]
     order = np.argsort(prefix, kind="stable")
@@ -342,34 +319,33 @@ def by_group(group: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
         yield int(group[order[start]]), rows
 
 
-def _mark_used(segments: Sequence[Segment], used: set[int]) -> None:
+def _mark_used(paths: set[Path]) -> None:
     """Update the modification times of used files, at most once per hour, because the least recently used files are
     deleted first.
     """
     now = time.time()
-    for s in used:
+    for path in paths:
         try:
-            if now - segments[s].path.stat().st_mtime > 3600:
-                os.utime(segments[s].path)
+            if now - path.stat().st_mtime > 3600:
+                os.utime(path)
         except OSError:
             continue  # another process evicted it, or the cache is read-only
 
 
-def _distinct(segments: Sequence[Segment]) -> Iterator[tuple[np.ndarray, np.ndarray, tuple[int, int]]]:
-    """Yield blocks of the valid records of several files as (keys, values, shape). Each key occurs only once, and a
+def _distinct(blocks: Sequence[Block]) -> Iterator[tuple[np.ndarray, np.ndarray, tuple[int, int]]]:
+    """Yield the records of the valid blocks as new blocks (keys, values, shape). Each key occurs only once, and a new
     block has at most `MERGED_BLOCK` records.
     """
-    forms: dict[tuple[tuple[int, int], int], list[tuple[np.ndarray, np.ndarray]]] = {}
-    for segment in segments:
-        for n, block in enumerate(segment.blocks):
-            if segment.sound(n):
-                forms.setdefault(_form(block), []).append((segment.keys(block), segment.values(block)))
+    forms: dict[tuple[tuple[int, int], int], list[Block]] = {}
+    for block in blocks:
+        if block.sound:
+            forms.setdefault(block.form, []).append(block)
     for (shape, _), parts in forms.items():
-        keys = np.concatenate([k for k, _ in parts])
+        keys = np.concatenate([block.keys for block in parts])
         _, first = np.unique(keys.view(f"V{KEY}").ravel(), return_index=True)
         first.sort()
-        ends = np.cumsum([len(k) for k, _ in parts])
+        stored, ends = [block.values for block in parts], np.cumsum([block.count for block in parts])
         for chunk in np.split(first, range(MERGED_BLOCK, len(first), MERGED_BLOCK)):
             part = np.searchsorted(ends, chunk, side="right")
-            values = [parts[p][1][i - ends[p]] for p, i in zip(part, chunk, strict=True)]  # a negative index
+            values = [stored[p][i - ends[p]] for p, i in zip(part, chunk, strict=True)]  # a negative index
             yield keys[chunk], np.stack(values), shape

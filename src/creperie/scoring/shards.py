@@ -17,7 +17,7 @@ from creperie.bench import Benchmark
 from creperie.core import DataError, UsageError
 from creperie.engine import Shard, check_complete, parse_shard
 from creperie.metrics import INPUTS
-from creperie.scoring.findings import LISTED
+from creperie.scoring.findings import Findings, UnscoredItem
 from creperie.scoring.header import benchmark_header
 from creperie.scoring.origin import gaps_of, images_digest, read_origin, run_name
 from creperie.scoring.run import Run, load_run
@@ -70,11 +70,12 @@ def merged_run(runs: Sequence[Run]) -> Run:
             where=first.path,
             hint="score the shards again",
         )
-    keys = table.select(["subset", "id"]).group_by(["subset", "id"]).aggregate([([], "count_all")])
-    if keys.num_rows != table.num_rows:
+    if table.group_by(["subset", "id"]).aggregate([]).num_rows != table.num_rows:
         raise DataError("an item is in two shards", where=first.path, hint="score the shards again")
     document = _document(ordered)
-    document["coverage"] = {"items": table.num_rows, **_covered(table, first)}
+    used = sorted(name for name in INPUTS if name in first.document["coverage"])
+    scored = {name: table.num_rows - table.column(name).null_count for name in used}
+    document["coverage"] = {"items": table.num_rows, **scored}
     if IMAGE_KEYS in table.column_names:
         keys = _image_keys(table, first)
         table = table.drop_columns([IMAGE_KEYS])
@@ -106,20 +107,16 @@ def _document(runs: Sequence[Run]) -> dict[str, Any]:
     """Return the document of the first shard, with findings, counts and timings of all shards combined."""
     document = {k: v for k, v in runs[0].document.items() if k != "shard"}
     mark = runs[0].document["shard"]
-    findings: list[dict[str, Any]] = []
-    listed: Counter[str] = Counter()
-    for finding in (f for run in runs for f in run.findings):
-        listed[finding["code"]] += 1
-        if listed[finding["code"]] <= LISTED:
-            findings.append(finding)
-    counts: Counter[str] = Counter()
+    findings, counts = Findings(), Counter[str]()
     for run in runs:
         counts.update(run.document["finding_counts"])
+        for finding in run.findings:
+            findings.add(UnscoredItem(**finding))
     return document | {
         "name": mark.get("name", ""),  # of shards of earlier versions
         "benchmark": mark["benchmark"],
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "findings": findings,
+        **findings.document(),
         "finding_counts": dict(counts),
         "notes": list(dict.fromkeys(note for run in runs for note in run.document["notes"])),
         "work": _added([run.document["work"] for run in runs]),
@@ -166,8 +163,3 @@ def _added_numbers(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     for part in parts:
         total.update({k: v for k, v in part.items() if isinstance(v, (int, float))})
     return {k: round(v, 4) if isinstance(v, float) else v for k, v in total.items()}
-
-
-def _covered(table: pa.Table, first: Run) -> dict[str, int]:
-    used = [name for name in INPUTS if name in first.document["coverage"]]
-    return {name: table.num_rows - table.column(name).null_count for name in sorted(used)}

@@ -5,7 +5,7 @@ reason.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,6 +20,10 @@ class Fault:
     code: str
     message: str
 
+    def at(self, *rows: int) -> list[Fault]:
+        """Return one fault per row, all with this reason."""
+        return [replace(self, row=int(row)) for row in rows]
+
 
 @dataclass(frozen=True, slots=True)
 class PairJob:
@@ -28,10 +32,6 @@ class PairJob:
     image: int
     rows: np.ndarray
     texts: Sequence[str]
-
-    def faults(self, fault: Fault) -> list[Fault]:
-        """Return one fault for every pair of this job. The reason is that of `fault`, which is about their image."""
-        return [Fault(int(row), fault.code, fault.message) for row in self.rows]
 
 
 class Sheet:
@@ -63,6 +63,19 @@ class Sheet:
     def __len__(self) -> int:
         return len(self.done)
 
+    @property
+    def cut_rows(self) -> list[Fault]:
+        """One fault for each row that lost tokens. These rows have results, from the tokens that were left."""
+        message = "{} tokens do not fit the model and are cut off"
+        return [Fault(int(r), "caption-cut", message.format(self.cut[r])) for r in np.flatnonzero(self.cut)]
+
+    def numbers(self, rows: np.ndarray) -> np.ndarray:
+        """Return the numbers in these rows; NaN for row −1 and for rows that were not computed."""
+        values = np.full(len(self) + 1, np.nan, np.float32)
+        if self.vectors.ndim == 1:
+            values[:-1] = self.vectors
+        return values[rows]
+
     def finish(self, rows: np.ndarray, vectors: np.ndarray, cut: np.ndarray | None = None) -> None:
         """Enter the vectors of a batch with `put`, save the valid rows with `keep`, and report the progress."""
         self.keep(self.put(rows, vectors, cut))
@@ -88,10 +101,8 @@ class Sheet:
             )
             raise ModelError(what, hint="return vectors of one shape for all inputs")
         finite = np.isfinite(vectors.reshape(len(rows), -1)).all(axis=1)
-        self.faults += [
-            Fault(int(r), "not-a-number", "the model answers with NaN, infinity or a zero vector")
-            for r in rows[~finite]
-        ]
+        not_finite = Fault(0, "not-a-number", "the model answers with NaN, infinity or a zero vector")
+        self.faults += not_finite.at(*rows[~finite])
         sound: np.ndarray = rows[finite]
         self.vectors[sound] = vectors[finite]
         self.done[sound] = True

@@ -102,15 +102,14 @@ def rank_runs(
         raise UsageError("no run has a task with one outcome per item", hint="give folders that `score` wrote")
     columns = [_column(by_model, name, settings) for (_, name), by_model in groups.items()]
     models = list(dict.fromkeys(model for column in columns for model in column.models))
-    mean = {m: _mean([c.models[m].accuracy for c in columns if m in c.models], len(columns)) for m in models}
-    ranks = {m: _mean([float(c.models[m].rank) for c in columns if m in c.models], len(columns)) for m in models}
+    mean, ranks = dict.fromkeys(models, math.nan), dict.fromkeys(models, math.nan)
+    for model in models:
+        if len(results := [c.models[model] for c in columns if model in c.models]) == len(columns):
+            mean[model] = sum(result.accuracy for result in results) / len(columns)
+            ranks[model] = sum(result.rank for result in results) / len(columns)
     twins = [f"{counted(left, 'blind twin')} not ranked"] if (left := len(runs) - len(ranked)) else []
     order = sorted(models, key=lambda m: (_highest_first(mean[m]), m))
     return Standings(columns, order, mean, ranks, [*run_notes(runs), *twins, *_notes(columns, mean)])
-
-
-def _mean(values: Sequence[float], count: int) -> float:
-    return sum(values) / count if len(values) == count else math.nan
 
 
 def _notes(columns: Sequence[StandingsColumn], mean: Mapping[str, float]) -> list[str]:
@@ -148,12 +147,10 @@ def _column(by_model: Mapping[str, Run], name: str, settings: MetricSettings | N
             values[k],
             _number(whole[m]["low"]),
             _number(whole[m]["high"]),
-            int(whole[m]["n"]),
-            int(whole[m]["ties"]),
-            int(ranks[k]),
-            letters[k],
-            tuple(_number(results[m].get(s, {}).get("accuracy")) for s in subsets),
-            int(whole[m]["void"]),
+            rank=int(ranks[k]),
+            groups=letters[k],
+            subsets=tuple(_number(results[m].get(s, {}).get("accuracy")) for s in subsets),
+            **{key: int(whole[m][key]) for key in ("n", "ties", "void")},
         )
         for k, m in enumerate(models)
     }

@@ -18,7 +18,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -137,7 +137,8 @@ class ResultStore:
         "image". If the model's folder has no description of the model yet, write one.
         """
         folder = self.root / fingerprint.key
-        describe(folder, fingerprint)
+        if not (about := folder / "model.json").exists():
+            write_json(about, vars(fingerprint))
         return VectorShelf(SegmentFolder(folder / kind))
 
     def answers(self, fingerprint: Fingerprint) -> Path:
@@ -210,15 +211,6 @@ class ResultStore:
             except FileNotFoundError:
                 continue
             yield stat.st_mtime, stat.st_size, path
-
-
-def describe(folder: Path, fingerprint: Fingerprint) -> None:
-    """Write a description of the model (model.json) into its folder in the store, unless there is one already."""
-    path = folder / "model.json"
-    if path.exists():
-        return
-    document = {f.name: getattr(fingerprint, f.name) for f in fields(fingerprint)}
-    write_json(path, document)
 
 
 def _read_description(folder: Path) -> dict[str, Any]:

@@ -107,11 +107,11 @@ class Fetcher:
     def fetch(self, file: File, folder: Path, advance: Advance) -> Received:
         """Return a file, downloading it unless it is already in the folder. Its addresses are tried in order."""
         target = safe_path(folder, file.saved_as)
-        if target.is_file() and target.stat().st_size:
+        if size := _size(target):
             digest = _digest(target, file)
             if file.sha256 in (None, digest):
-                advance(target.stat().st_size)
-                return Received(target, file.urls[0], target.stat().st_size, digest, fetched=False)
+                advance(size)
+                return Received(target, file.urls[0], size, digest, fetched=False)
             target.unlink()
         target.parent.mkdir(parents=True, exist_ok=True)
         part = target.with_name(target.name + ".part")
@@ -143,7 +143,7 @@ class Fetcher:
                 if not have or have != file.size:
                     self._attempt(url, file, part, have, at)
                 digest = _digest(part, file)
-                if file.sha256 in (None, digest) and not (file.picture and not is_picture(part)):
+                if file.sha256 in (None, digest) and (not file.picture or is_picture(part)):
                     return digest
                 part.unlink()
                 if not continued:
@@ -251,7 +251,7 @@ def _positions(advance: Advance) -> Callable[[int], None]:
 
 
 def _size(path: Path) -> int:
-    return path.stat().st_size if path.exists() else 0
+    return path.stat().st_size if path.is_file() else 0
 
 
 def _digest(path: Path, file: File) -> str:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from creperie.bench.catalog.download import Fetcher, FetchError, Received
 from creperie.bench.catalog.entries import File, total_size
-from creperie.core import Advance, Progress, counted, locked, silent
+from creperie.core import Progress, counted, locked, silent
 
 #: Seconds to wait for the workers to finish after an interrupt.
 LAST_WORDS = 1.0
@@ -36,7 +36,7 @@ def fetch_files(fetcher: Fetcher, files: Sequence[File], folder: Path, progress:
     """
     label = f"download {counted(len(files), 'file')}"
     with progress(label, total_size(files), "bytes") as advance, fetching_into(folder):
-        return _run(fetcher, [_FetchJob(f, folder, advance) for f in files])
+        return _run(fetcher, files, lambda file: fetcher.fetch(file, folder, advance))
 
 
 def fetch_images(fetcher: Fetcher, files: Sequence[File], folder: Path, progress: Progress = silent) -> Fetched:
@@ -44,56 +44,42 @@ def fetch_images(fetcher: Fetcher, files: Sequence[File], folder: Path, progress
     fetched.
     """
     with progress("fetch images", len(files), "images") as advance, fetching_into(folder):
-        return _run(fetcher, [_FetchJob(f, folder, advance) for f in files])
+
+        def fetch(file: File) -> Received:
+            try:
+                return fetcher.fetch(file, folder, lambda n: None)
+            finally:
+                advance(1)
+
+        return _run(fetcher, files, fetch)
 
 
-@dataclass(frozen=True)
-class _FetchJob:
-    file: File
-    folder: Path
-    advance: Advance
-
-    def run(self, fetcher: Fetcher) -> Received:
-        if not self.file.picture:
-            return fetcher.fetch(self.file, self.folder, self.advance)
-        try:
-            return fetcher.fetch(self.file, self.folder, lambda n: None)
-        finally:
-            self.advance(1)
-
-    def can_do_without(self, error: FetchError) -> bool:
-        """Return whether this error can be ignored. It can if the file is an image, or if it is optional and not on the
-        server.
-        """
-        return self.file.picture or (self.file.optional and error.gone)
+Outcome = tuple[File, Received | BaseException]
 
 
-Outcome = tuple[_FetchJob, Received | BaseException]
-
-
-def _run(fetcher: Fetcher, jobs: Sequence[_FetchJob]) -> Fetched:
-    """Run the jobs in a few worker threads and return the results."""
+def _run(fetcher: Fetcher, files: Sequence[File], fetch: Callable[[File], Received]) -> Fetched:
+    """Fetch files in a few worker threads and return the results."""
     # The workers are daemon threads, so that an interrupt does not wait for a server that does not respond.
-    todo, done = iter(jobs), queue.SimpleQueue[Outcome]()
+    todo, done = iter(files), queue.SimpleQueue[Outcome]()
     turn = threading.Lock()
 
     def work() -> None:
         while True:
             with turn:
-                job = next(todo, None)
-            if job is None or fetcher.stop.is_set():
+                file = next(todo, None)
+            if file is None or fetcher.stop.is_set():
                 return
             try:
-                done.put((job, job.run(fetcher)))
+                done.put((file, fetch(file)))
             except BaseException as e:
-                done.put((job, e))
+                done.put((file, e))
 
-    workers = min(fetcher.limits.workers, len(jobs))
+    workers = min(fetcher.limits.workers, len(files))
     threads = [threading.Thread(target=work, name=f"fetch-{n}", daemon=True) for n in range(workers)]
     for thread in threads:
         thread.start()
     try:
-        return _collect(done, len(jobs), fetcher.limits.give_up_after)
+        return _collect(done, len(files), fetcher.limits.give_up_after)
     except BaseException:
         fetcher.stop.set()
         end = time.monotonic() + LAST_WORDS
@@ -105,17 +91,17 @@ def _run(fetcher: Fetcher, jobs: Sequence[_FetchJob]) -> Fetched:
 def _collect(done: queue.SimpleQueue[Outcome], count: int, give_up_after: int) -> Fetched:
     result, failed_in_a_row = Fetched(), 0
     for _ in range(count):
-        job, outcome = done.get()
+        file, outcome = done.get()
         if isinstance(outcome, Received):
             failed_in_a_row = 0
-            result.received[job.file.saved_as] = outcome
+            result.received[file.saved_as] = outcome
             continue
-        if not isinstance(outcome, FetchError) or not job.can_do_without(outcome):
+        if not isinstance(outcome, FetchError) or not (file.picture or (file.optional and outcome.gone)):
             raise outcome
         failed_in_a_row += not outcome.gone
         if failed_in_a_row >= give_up_after:
             raise outcome
-        result.missing[job.file.saved_as] = outcome
+        result.missing[file.saved_as] = outcome
     return result
 
 

@@ -1,5 +1,5 @@
-"""Getting a benchmark by name: its files are downloaded or taken from the user's copy, then saved as a benchmark
-folder.
+"""Getting a benchmark by name: its published files are downloaded or taken from the user's copy, read, and saved as a
+benchmark folder.
 """
 
 from __future__ import annotations
@@ -8,19 +8,143 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from creperie.bench.benchmark import Benchmark, Info, ProvenanceStep, image_keys
 from creperie.bench.catalog.download import Fetcher, Limits, open_fetcher
 from creperie.bench.catalog.entries import CatalogEntry, File, find_entry
-from creperie.bench.catalog.fetch import fetch_images
+from creperie.bench.catalog.fetch import fetch_files, fetch_images
 from creperie.bench.catalog.places import MANIFEST_FILE, benchmark_folder, downloads_folder, how_to_get, images_folder
-from creperie.bench.catalog.plan import DownloadPlan, check_room, missing
-from creperie.bench.catalog.published import Published, download, downloaded, own_copy, read_published
-from creperie.core import DataError, Progress, UsageError, check_target, option, read_json, silent, with_options
+from creperie.bench.catalog.plan import DownloadOptions, DownloadPlan, check_room, missing
+from creperie.bench.formats import find_format, read_format
+from creperie.bench.images import ImageStore, split_reference
+from creperie.bench.storage import WRITTEN, save
+from creperie.bench.stores import open_store
+from creperie.core import (
+    DataError,
+    Progress,
+    UsageError,
+    check_target,
+    listing,
+    read_json,
+    sha256_of,
+    silent,
+    with_options,
+)
 
-if TYPE_CHECKING:
-    from creperie.bench.benchmark import Benchmark
-    from creperie.bench.images import ImageStore
+# -- the published files -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Published:
+    """The published files of a benchmark. `path` is the file or folder to read; `files` lists the name, size and
+    checksum of each file.
+    """
+
+    path: Path
+    files: tuple[Mapping[str, Any], ...]
+    notes: tuple[str, ...] = ()
+
+
+def download(fetcher: Fetcher, entry: CatalogEntry, progress: Progress) -> Published:
+    """Download the files of a benchmark and return them. Files that are already on disk are only verified."""
+    folder = downloads_folder(entry)
+    todo = missing(entry.files, folder)
+    check_room(folder, sum(f.size or 0 for f in todo), large_ok=True)
+    result = fetch_files(fetcher, entry.files, folder, progress)
+    pinned = {f.saved_as: f.sha256 for f in entry.files}
+    files = tuple(
+        {"file": name, "url": r.url, "bytes": r.size, "sha256": r.sha256, "pinned": pinned[name] is not None}
+        for name, r in sorted(result.received.items())
+    )
+    lacking = sorted(result.missing)
+    notes = (f"not in this revision: {listing(lacking)}",) if lacking else ()
+    return replace(downloaded(entry), files=files, notes=notes)
+
+
+def downloaded(entry: CatalogEntry) -> Published:
+    """Return the files of an earlier download, without their sizes and checksums."""
+    folder = downloads_folder(entry)
+    return Published(folder / entry.read if entry.read else folder, ())
+
+
+def own_copy(entry: CatalogEntry, copy: Path) -> Published:
+    """Return the files in the user's copy, which is the published folder or the repository that contains it.
+
+    Notes in the result list the files that are missing or differ from the pinned release.
+    """
+    if not copy.exists():
+        raise UsageError("does not exist", where=copy, hint="pass the folder or file you downloaded as `from=`")
+    if copy.is_file():
+        return Published(copy, (_described(copy.name, copy, ""),))
+    folder = _published_folder(entry, copy)
+    here = {f: folder / f.saved_as for f in entry.files if (folder / f.saved_as).is_file()}
+    files = tuple(_described(f.saved_as, path, f.sha256 or "") for f, path in here.items())
+    notes: list[str] = []
+    if differ := [d["file"] for d in files if d["pinned"] and not d["same"]]:
+        notes.append(f"different from the pinned release: {listing(differ)}")
+    if lacking := [f.saved_as for f in entry.files if f not in here and not f.optional]:
+        notes.append(f"not in your copy: {listing(lacking)}")
+    return Published(folder / entry.read if entry.read else folder, files, tuple(notes))
+
+
+def _published_folder(entry: CatalogEntry, copy: Path) -> Path:
+    """Return the folder with the files in the user's copy. It is the copy itself, its subfolder `data`, or the folder
+    that contains the files in the published repository.
+    """
+    expected = [f.saved_as for f in entry.files] or ([entry.read] if entry.read else [])
+    if not expected:
+        return copy
+    folders = [copy, copy / "data", *(copy / p for p in sorted({_folder_in_repository(f) for f in entry.files}) if p)]
+    for folder in folders:
+        if any((folder / name).is_file() for name in expected):
+            return folder
+    raise UsageError(
+        f"holds none of the files of {entry.title} ({listing(expected)})",
+        where=copy,
+        hint="point `from=` at the folder that holds the published files",
+    )
+
+
+def _folder_in_repository(file: File) -> str:
+    """Return the folder of a file within its repository, taken from its URL.
+
+    For example, swap_obj.json at https://raw…/OWNER/NAME/COMMIT/data_unrefined/swap_obj.json is in `data_unrefined`.
+    """
+    head = file.urls[0].removesuffix(file.saved_as).rstrip("/")
+    return "/".join(head.split("/")[6:])
+
+
+def _described(name: str, path: Path, sha256: str) -> dict[str, Any]:
+    digest = sha256_of(path)
+    return {
+        "file": name,
+        "bytes": path.stat().st_size,
+        "sha256": digest,
+        "pinned": bool(sha256),
+        "same": digest == sha256 if sha256 else None,
+    }
+
+
+def read_published(entry: CatalogEntry, text: Published) -> Benchmark:
+    """Return the benchmark that these files contain, with its name, description and provenance from the catalog."""
+    if not text.path.exists():
+        raise UsageError("does not exist", where=text.path, hint="point `from=` at the folder that holds it")
+    bench = read_format(find_format(entry.format), str(text.path))
+    info = Info(
+        title=entry.title,
+        description="; ".join((entry.shape, *entry.notes)),
+        licence=entry.licence,
+        source=f"{entry.source.page} @ {entry.source.commit}" if entry.source.commit else entry.source.page,
+        citation=entry.paper,
+    )
+    step = ProvenanceStep(
+        "get", {"name": entry.name, "commit": entry.source.commit, "files": [dict(f) for f in text.files]}
+    )
+    return replace(bench, name=entry.name, info=info, provenance=(step, *bench.provenance))
+
+
+# -- images ------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -41,9 +165,6 @@ class CatalogPictures:
 
 def own_images(bench: Benchmark, place: str) -> CatalogPictures:
     """Return the images in a folder, zip file or Parquet file that the user has named (`place`)."""
-    from creperie.bench.benchmark import image_keys
-    from creperie.bench.stores import open_store
-
     store, keys = open_store(place), image_keys(bench)
     here = sum(key in store for key in keys)
     notes = (f"{len(keys) - here:,} images are not in {place}",) if here < len(keys) else ()
@@ -54,8 +175,6 @@ def images_beside(entry: CatalogEntry, bench: Benchmark, *, fetching: bool) -> C
     """Return the images that came with the items. If the user wants images (`fetching`) and some are missing, the
     result includes a note that says how to get them.
     """
-    from creperie.bench.benchmark import image_keys
-
     keys = image_keys(bench)
     here = sum(key in bench.images for key in keys) if bench.images.location else 0
     notes = (_by_hand(entry, entry.images.by_hand),) if fetching and here < len(keys) and entry.images.by_hand else ()
@@ -66,8 +185,6 @@ def images_to_fetch(entry: CatalogEntry, bench: Benchmark) -> tuple[dict[str, Fi
     """Return a mapping from each image key to its file, and a list of the files that are not on disk. A key without a
     known address maps to None.
     """
-    from creperie.bench.benchmark import image_keys
-
     files = {key: entry.images.find(key) for key in image_keys(bench)}
     files_by_name = {f.saved_as: f for f in files.values() if f is not None}
     return files, missing(files_by_name.values(), images_folder(entry))
@@ -77,8 +194,6 @@ def fetch_pictures(
     fetcher: Fetcher, entry: CatalogEntry, bench: Benchmark, *, large_ok: bool, progress: Progress
 ) -> CatalogPictures:
     """Fetch the images that are not on disk yet, and return the result. Images without a known address are left out."""
-    from creperie.bench.stores import open_store
-
     folder = images_folder(entry)
     files, todo = images_to_fetch(entry, bench)
     check_room(folder, entry.images.bytes_of(len(todo)), large_ok=large_ok)
@@ -101,8 +216,6 @@ def fetch_pictures(
 
 def items_by_image(bench: Benchmark, keys: set[str]) -> dict[str, list[str]]:
     """Return, for each of the image keys, the items that need the image, as subset/id."""
-    from creperie.bench.images import split_reference
-
     users: dict[str, list[str]] = {}
     if not keys:
         return users
@@ -117,17 +230,7 @@ def _by_hand(entry: CatalogEntry, what: str, count: str = "the ") -> str:
     return f"{count}images must be fetched by hand ({what}); then run `creperie data get {entry.name} --images DIR`"
 
 
-@dataclass(frozen=True)
-class DownloadOptions:
-    """Options of `get_benchmark`."""
-
-    copy: Path | None = option(None, "Your own copy of the published files.", flags="--from", metavar="PATH")
-    out: Path | None = option(None, "Where to write it, instead of the data home.", metavar="DIR")
-    images: str = option("fetch", "fetch, none, or your own: a folder, zip or Parquet file.", metavar="fetch|none|DIR")
-    copy_images: bool = option(False, "Copy the images into the benchmark's folder.")
-    mirror: str = option("", "Fetch from URL/HOST/PATH instead of HOST/PATH.", metavar="URL")
-    large_ok: bool = option(False, "Fetch the images even if they are many gigabytes.", flags="--yes")
-    force: bool = option(False, "Replace what is in the `out=` folder.")
+# -- the whole ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -174,8 +277,6 @@ def get_benchmark(
 
     A repeated call resumes an interrupted download; files that are already on disk are not fetched again.
     """
-    from creperie.bench.storage import WRITTEN, save
-
     entry = find_entry(name)
     check_readable(entry)
     target = wish.out or benchmark_folder(entry)

@@ -10,12 +10,25 @@ from typing import Any
 
 from creperie.bench.catalog.entries import CatalogEntry, File, total_size
 from creperie.bench.images import safe_path
-from creperie.core import UsageError
+from creperie.core import UsageError, option
 
 #: Downloads of more bytes than this need the user's consent.
 LARGE = 5 * 10**9
 #: Bytes to leave free on the disk.
 MARGIN = 200 * 10**6
+
+
+@dataclass(frozen=True)
+class DownloadOptions:
+    """Options of `get_benchmark`."""
+
+    copy: Path | None = option(None, "Your own copy of the published files.", flags="--from", metavar="PATH")
+    out: Path | None = option(None, "Where to write it, instead of the data home.", metavar="DIR")
+    images: str = option("fetch", "fetch, none, or your own: a folder, zip or Parquet file.", metavar="fetch|none|DIR")
+    copy_images: bool = option(False, "Copy the images into the benchmark's folder.")
+    mirror: str = option("", "Fetch from URL/HOST/PATH instead of HOST/PATH.", metavar="URL")
+    large_ok: bool = option(False, "Fetch the images even if they are many gigabytes.", flags="--yes")
+    force: bool = option(False, "Replace what is in the `out=` folder.")
 
 
 @dataclass(frozen=True)
@@ -48,7 +61,8 @@ class DownloadPlan:
 
 def missing(files: Iterable[File], folder: Path) -> list[File]:
     """Return the files that are not in the folder."""
-    return [f for f in files if not _is_downloaded(safe_path(folder, f.saved_as))]
+    places = {safe_path(folder, f.saved_as): f for f in files}
+    return [file for path, file in places.items() if not path.is_file() or path.stat().st_size == 0]
 
 
 def check_room(folder: Path, needed: int, *, large_ok: bool) -> None:
@@ -80,7 +94,3 @@ def size_text(count: int) -> str:
         if count >= size:
             return f"{count / size:,.1f} {unit}"
     return f"{count} bytes"
-
-
-def _is_downloaded(path: Path) -> bool:
-    return path.is_file() and path.stat().st_size > 0

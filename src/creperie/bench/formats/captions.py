@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from creperie.bench.benchmark import Benchmark, SkippedRecord
-from creperie.bench.formats.columns import Columns
+from creperie.bench.columns import Columns
 from creperie.bench.formats.format import Format, FormatSource, described, title_of
 from creperie.bench.formats.published import finished
 from creperie.bench.formats.record import Record, kind_of, record_of, text_of, texts_of
@@ -19,10 +19,11 @@ from creperie.core import DataError, read_json, read_lines
 
 #: One image with its captions: id, subset, image, captions, tags.
 Row = tuple[str, str, str, list[str], dict[str, Tag]]
+NamedFiles = list[tuple[str, Path]]
 _TOKEN_LINE = re.compile(r"([^\t]+)#(\d+)\t(.*)", re.DOTALL)
 
 
-def _benchmark(name: str, files: list[tuple[str, Path]], rows: Iterable[Row | SkippedRecord]) -> Benchmark:
+def _benchmark(name: str, files: NamedFiles, rows: Iterable[Row | SkippedRecord]) -> Benchmark:
     columns = Columns()
     skipped: list[SkippedRecord] = []
     for row in rows:
@@ -30,6 +31,9 @@ def _benchmark(name: str, files: list[tuple[str, Path]], rows: Iterable[Row | Sk
             skipped.append(row)
             continue
         id_, subset, image, captions, tags = row
+        if not captions:
+            skipped.append(SkippedRecord(subset, id_, "an image without captions"))
+            continue
         reference = image_reference(image) if "#" in image else image
         columns.add(id_, subset, [reference], captions, [True] * len(captions), tags)
     return finished(name, columns.table(), files, skipped)
@@ -55,7 +59,7 @@ def _records(document: Any, name: str, path: Path) -> Iterator[Record]:
 # -- COCO annotations ------------------------------------------------------------------------------------------------
 
 
-def _coco_rows(files: list[tuple[str, Path]]) -> Iterator[Row | SkippedRecord]:
+def _coco_rows(files: NamedFiles) -> Iterator[Row]:
     for name, path in files:
         document = read_json(path, strict=True)
         names: dict[str, str] = {}
@@ -71,7 +75,7 @@ def _coco_rows(files: list[tuple[str, Path]]) -> Iterator[Row | SkippedRecord]:
                 raise note.error(f"there is no image with the id {id_}")
             captions[id_].append(text_of(note, "caption"))
         for id_, file in names.items():
-            yield _row(id_, stem_of(name), file, captions[id_])
+            yield id_, stem_of(name), file, captions[id_], {}
 
 
 def _whole_number(record: Record, name: str) -> str:
@@ -80,18 +84,10 @@ def _whole_number(record: Record, name: str) -> str:
     return str(value)
 
 
-def _row(
-    id_: str, subset: str, image: str, captions: list[str], tags: dict[str, Tag] | None = None
-) -> Row | SkippedRecord:
-    if captions:
-        return id_, subset, image, captions, tags or {}
-    return SkippedRecord(subset, id_, "an image without captions")
-
-
 # -- Karpathy's splits -----------------------------------------------------------------------------------------------
 
 
-def _karpathy_rows(files: list[tuple[str, Path]]) -> Iterator[Row | SkippedRecord]:
+def _karpathy_rows(files: NamedFiles) -> Iterator[Row]:
     for name, path in files:
         document = read_json(path, strict=True)
         if isinstance(document, dict):
@@ -100,10 +96,8 @@ def _karpathy_rows(files: list[tuple[str, Path]]) -> Iterator[Row | SkippedRecor
             yield from (_listed_row(record, name) for record in _records(document, "", path))
 
 
-def _split_row(record: Record, name: str) -> Row | SkippedRecord:
-    """Return the row for an image in Karpathy's split files: {"filename", "split", "sentences": [{"raw"}]}. Return a
-    skipped record if the image has no captions.
-    """
+def _split_row(record: Record, name: str) -> Row:
+    """Return the row for an image in Karpathy's split files: {"filename", "split", "sentences": [{"raw"}]}."""
     sentences = record.fields.get("sentences")
     if not isinstance(sentences, list):
         raise record.error(f"'sentences' is {kind_of(sentences)}, expected a list")
@@ -112,22 +106,22 @@ def _split_row(record: Record, name: str) -> Row | SkippedRecord:
     image = f"{text_of(record, 'filepath')}/{file}" if record.fields.get("filepath") else file
     own = {key: str(value) for key in ("cocoid", "imgid") if type(value := record.fields.get(key)) is int}
     tags: dict[str, Tag] = {"cocoid": own["cocoid"]} if "cocoid" in own else {}
-    return _row(own.get("imgid", record.key), split, image, captions, tags)
+    return own.get("imgid", record.key), split, image, captions, tags
 
 
-def _listed_row(record: Record, name: str) -> Row | SkippedRecord:
+def _listed_row(record: Record, name: str) -> Row:
     """Return the row for a record of the retrieval files derived from Karpathy's splits: {"image", "caption"}. The
-    caption is a text or a list of texts; if the list is empty, return a skipped record.
+    caption is a text or a list of texts.
     """
     several = isinstance(record.fields.get("caption"), list)
     captions = texts_of(record, "caption", least=0) if several else [text_of(record, "caption")]
-    return _row(record.key, stem_of(name).rsplit("/", 1)[-1], text_of(record, "image"), captions)
+    return record.key, stem_of(name).rsplit("/", 1)[-1], text_of(record, "image"), captions, {}
 
 
 # -- Flickr ----------------------------------------------------------------------------------------------------------
 
 
-def _flickr_rows(files: list[tuple[str, Path]]) -> Iterator[Row | SkippedRecord]:
+def _flickr_rows(files: NamedFiles) -> Iterator[Row | SkippedRecord]:
     for name, path in files:
         if path.suffix.lower() == ".json":
             yield from _karpathy_rows([(name, path)])
@@ -136,27 +130,17 @@ def _flickr_rows(files: list[tuple[str, Path]]) -> Iterator[Row | SkippedRecord]
         for number, line in read_lines(path):
             if not line or (number == 1 and line.lower().startswith(("image_name|", "image,caption"))):
                 continue
-            parts = _flickr_line(line)
-            if parts is None:
-                yield SkippedRecord(stem_of(name), f"line {number}", "no image and caption on this line")
-            else:
+            if parts := _flickr_line(line):
                 captions.setdefault(parts[0], []).append(parts[1])
-        splits = _flickr8k_splits(path.parent)
+            else:
+                yield SkippedRecord(stem_of(name), f"line {number}", "no image and caption on this line")
         own = stem_of(name).rsplit("/", 1)[-1]
+        splits: dict[str, str] = {}  # of Flickr8k, if the lists of its splits are in the folder
+        for split in ("train", "dev", "test"):
+            if (file := path.parent / f"Flickr_8k.{split}Images.txt").is_file():
+                splits |= {line.strip(): split for _, line in read_lines(file)}
         for image, texts in captions.items():
             yield image, splits.get(image, "unassigned") if splits else own, image, texts, {}
-
-
-def _flickr8k_splits(folder: Path) -> dict[str, str]:
-    """Return the split (train, dev or test) of each image; empty if the lists of Flickr8k's splits are not in the
-    folder.
-    """
-    splits: dict[str, str] = {}
-    for split in ("train", "dev", "test"):
-        path = folder / f"Flickr_8k.{split}Images.txt"
-        if path.is_file():
-            splits |= {line.strip(): split for _, line in read_lines(path)}
-    return splits
 
 
 def _flickr_line(line: str) -> tuple[str, str] | None:
@@ -178,7 +162,7 @@ def _flickr_line(line: str) -> tuple[str, str] | None:
 # -- Conceptual Captions ---------------------------------------------------------------------------------------------
 
 
-def _conceptual_rows(files: list[tuple[str, Path]]) -> Iterator[Row | SkippedRecord]:
+def _conceptual_rows(files: NamedFiles) -> Iterator[Row]:
     for name, path in files:
         subset = stem_of(name)
         for number, line in read_lines(path):
@@ -190,9 +174,7 @@ def _conceptual_rows(files: list[tuple[str, Path]]) -> Iterator[Row | SkippedRec
 
 
 def _format(
-    name: str,
-    rows: Callable[[list[tuple[str, Path]]], Iterator[Row | SkippedRecord]],
-    accepts: Callable[[str], bool],
+    name: str, rows: Callable[[NamedFiles], Iterable[Row | SkippedRecord]], accepts: Callable[[str], bool]
 ) -> Format:
     def read(source: FormatSource) -> Benchmark:
         files = find_files(source.path, accepts, f"file of {title_of(name)}")

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from creperie.bench.benchmark import Benchmark, Info, ProvenanceStep, check_keys, check_shapes
-from creperie.bench.formats.columns import Columns
+from creperie.bench.columns import Columns
 from creperie.bench.formats.format import Files
 from creperie.bench.formats.record import Record, checked_text, kind_of, tag_of, texts_of
 from creperie.bench.formats.recordfile import write_records
@@ -35,21 +35,19 @@ def is_native(names: Sequence[str], kind: str) -> bool:
 
 
 def read_native(path: Path, kind: str, table: TableSource) -> Benchmark:
-    items = _parquet_items(path) if kind == "parquet" else _line_items(table)
+    if kind == "parquet":
+        items = _parquet_items(path)
+    else:
+        columns, names = Columns(), (*NEEDED, "tags")
+        for where, values in table.rows(names):
+            _add_row(columns, dict(zip(names, values, strict=True)), where)
+        items = columns.table()
     if not items.num_rows:
         raise DataError("holds no records", where=path, hint="give a file with at least one")
     step = ProvenanceStep("read", {"format": kind, "sha256": {path.name: file_digest(path)}})
     bench = Benchmark(path.stem, items, info=Info(title=path.stem), provenance=(step,))
     check_keys(bench)
     return bench
-
-
-def _line_items(table: TableSource) -> pa.Table:
-    columns = Columns()
-    names = (*NEEDED, "tags")
-    for where, values in table.rows(names):
-        _add_row(columns, dict(zip(names, values, strict=True)), where)
-    return columns.table()
 
 
 def items_of_columns(columns: Mapping[str, Sequence[Any]], where: str) -> list[Item]:
@@ -80,23 +78,14 @@ def _add_row(columns: Columns, fields: dict[str, Any], where: str) -> None:
 
 
 def _flat_match(record: Record, images: int, captions: int) -> list[bool]:
-    match = record.fields["match"]
-    rows = max(1, images)
-    if isinstance(match, list) and len(match) == rows * captions and all(map(_is_truth, match)):
-        return [bool(cell) for cell in match]
-    right = (
-        isinstance(match, list)
-        and len(match) == rows
-        and all(isinstance(r, list) and len(r) == captions for r in match)
-    )
-    if not right or not all(_is_truth(cell) for row in match for cell in row):
+    match, rows = record.fields["match"], max(1, images)
+    cells = match if isinstance(match, list) else []
+    if len(cells) == rows and all(isinstance(row, list) and len(row) == captions for row in cells):
+        cells = [cell for row in cells for cell in row]
+    if len(cells) != rows * captions or not all(isinstance(cell, int) and cell in (0, 1) for cell in cells):
         what = f"'match' is not a matrix of {rows} × {captions} (images × captions) of true and false, or 1 and 0"
         raise record.error(what, "write one row per image and one cell per caption")
-    return [bool(cell) for row in match for cell in row]
-
-
-def _is_truth(cell: Any) -> bool:
-    return isinstance(cell, int) and cell in (0, 1)
+    return list(map(bool, cells))
 
 
 def _parquet_items(path: Path) -> pa.Table:
@@ -113,9 +102,8 @@ def _parquet_items(path: Path) -> pa.Table:
             what = f"the column {name!r} is {table.schema.field(name).type}, which is not a type for tags"
             raise DataError(what, where=path, hint="tags are text, booleans or double-precision numbers")
     check_shapes(table, str(path))
-    return table.select([*CORE_COLUMNS.names, *sorted(tags)]).cast(
-        pa.schema([*CORE_COLUMNS, *(pa.field(n, table.schema.field(n).type) for n in sorted(tags))])
-    )
+    schema = pa.schema([*CORE_COLUMNS, *(pa.field(n, table.schema.field(n).type) for n in sorted(tags))])
+    return table.select(schema.names).cast(schema)
 
 
 # -- writing ---------------------------------------------------------------------------------------------------------
@@ -141,29 +129,12 @@ def write_delimited(bench: Benchmark, kind: Literal["csv", "tsv"]) -> Files:
     tag.name.
     """
     items = list(bench)
-    positives = max(len(_positives(item)) for item in items)
-    negatives = max(len(item.captions) - len(_positives(item)) for item in items)
-    images = max(len(item.images) for item in items)
-    tags = [n for n in bench.columns if n.startswith(TAG_PREFIX)]
-    columns = [
-        "id",
-        "subset",
-        *["image"][:images],
-        *_numbered("positive", positives),
-        *_numbered("negative", negatives),
-    ]
     rows = [(item.id, _row(item)) for item in items]
+    columns = ["id", "subset", *["image"][: max(len(item.images) for item in items)]]
+    columns += _numbered("positive", max(len(item.positives) for item in items))
+    columns += _numbered("negative", max(len(item.negatives) for item in items))
+    tags = [n for n in bench.columns if n.startswith(TAG_PREFIX)]
     return {_file_name(bench, f".{kind}"): write_records(kind, rows, (*columns, *tags))}
-
-
-def _positives(item: Item) -> list[str]:
-    if len(item.match) != 1:
-        raise UsageError(
-            f"has {len(item.images)} images, but a row of this table holds only one",
-            where=f"item {item.subset}/{item.id}",
-            hint="export as jsonl, which holds every item",
-        )
-    return [c for c, true in zip(item.captions, item.match[0], strict=True) if true]
 
 
 def _numbered(name: str, count: int) -> list[str]:
@@ -171,17 +142,17 @@ def _numbered(name: str, count: int) -> list[str]:
 
 
 def _row(item: Item) -> dict[str, Any]:
-    if not all(item.captions) or not item.id or not item.subset:
-        raise UsageError(
-            "has an empty text, which this table cannot tell from a missing one",
-            where=f"item {item.subset}/{item.id}",
-            hint="export as jsonl, which holds every item",
-        )
-    true = _positives(item)
-    false = [c for c, t in zip(item.captions, item.match[0], strict=True) if not t]
+    why = ""
+    if len(item.match) != 1:
+        why = f"has {len(item.images)} images, but a row of this table holds only one"
+    elif not all(item.captions) or not item.id or not item.subset:
+        why = "has an empty text, which this table cannot tell from a missing one"
+    if why:
+        where = f"item {item.subset}/{item.id}"
+        raise UsageError(why, where=where, hint="export as jsonl, which holds every item")
     row: dict[str, Any] = {"id": item.id, "subset": item.subset}
     row.update(zip(["image"], item.images, strict=False))
-    row.update(zip(_numbered("positive", len(true)), true, strict=True))
-    row.update(zip(_numbered("negative", len(false)), false, strict=True))
+    for role, texts in (("positive", item.positives), ("negative", item.negatives)):
+        row.update(zip(_numbered(role, len(texts)), texts, strict=True))
     row.update({TAG_PREFIX + name: whole_number(tag) for name, tag in item.tags.items()})
     return row

@@ -8,7 +8,7 @@ from typing import Any
 
 from creperie.bench.benchmark import Benchmark
 from creperie.bench.formats.format import FormatSource, described
-from creperie.bench.formats.published import lines_writer, reader
+from creperie.bench.formats.published import lines_writer, records_format
 from creperie.bench.formats.record import Record, id_of, image_key, kind_of, tags_of, text_of, whole_id
 from creperie.bench.formats.recordfile import TABLES
 from creperie.bench.formats.textfile import is_data_json, stem_of
@@ -37,7 +37,7 @@ def _rows(name: str, item: Callable[[Record, str], Item], file: str) -> Callable
         return path.lower().endswith(TABLES) and (is_data_json(path) or not path.endswith(".json"))
 
     def read(source: FormatSource) -> Benchmark:
-        bench = reader(name, is_table, file, None, item, subset=lambda file, _: _split(file))(source)
+        bench = records_format(name, is_table, file, None, item, subset=lambda file, _: _split(file)).read(source)
         inside = any(file.endswith(".parquet") for file in bench.provenance[0].args["sha256"])
         return replace(bench, images=open_store(source.path)) if inside else bench
 
@@ -91,14 +91,6 @@ def _last(link: str) -> str:
     return link.rsplit("/", 1)[-1] or link
 
 
-_COLA = reader(
-    "cola",
-    lambda n: is_data_json(n) and "multiobject" in n.lower(),
-    "COLA file of object pairs",
-    "list",
-    _cola_item,
-    subset=lambda *_: "multi_objects",
-)
 FORMATS = (
     described(
         "winoground",
@@ -106,5 +98,12 @@ FORMATS = (
         lines_writer(_winoground_value),
     ),
     described("colorswap", _rows("colorswap", _COLORSWAP, "ColorSwap file (train.json, test.json or Parquet)")),
-    described("cola", _COLA),
+    records_format(
+        "cola",
+        lambda n: is_data_json(n) and "multiobject" in n.lower(),
+        "COLA file of object pairs",
+        "list",
+        _cola_item,
+        subset=lambda *_: "multi_objects",
+    ),
 )

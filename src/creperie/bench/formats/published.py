@@ -10,11 +10,12 @@ from typing import Any
 import pyarrow as pa
 
 from creperie.bench.benchmark import Benchmark, Info, ProvenanceStep, SkippedRecord, check_keys
-from creperie.bench.formats.format import Files, FormatSource, title_of
+from creperie.bench.columns import table_of
+from creperie.bench.formats.format import Files, Format, FormatSource, described, title_of
 from creperie.bench.formats.record import Record
 from creperie.bench.formats.recordfile import RecordKind, read_records, write_records
 from creperie.bench.formats.textfile import file_digest, find_files, stem_of
-from creperie.bench.item import Item, table_of
+from creperie.bench.item import Item
 from creperie.core import DataError, UsageError
 
 
@@ -39,28 +40,29 @@ class PublishedFile:
     item: Callable[[Record, str], Item | NoItem]
 
 
-def reader(
+def records_format(
     name: str,
     accepts: Callable[[str], bool],
     what: str,
     kind: RecordKind | None,
     item: Callable[[Record, str], Item | NoItem],
+    write: Callable[[Benchmark], Files] | None = None,
     *,
     deep: bool = False,
     subset: Callable[[str, Path], str] = lambda name, path: stem_of(name),
-) -> Callable[[FormatSource], Benchmark]:
-    """Return a function that reads a format in which each file is a subset and each record is an item.
+) -> Format:
+    """Return the format called `name`, in which each file is a subset and each record is an item.
 
-    `accepts` selects files by their names, `what` describes them in errors, `kind` says how records are stored, and
-    `item` makes an item from a record and its subset. With `deep`, subfolders are searched, too. `subset` returns the
-    subset of a file.
+    `accepts` selects files by their names, `what` describes them in errors, `kind` says how records are stored, `item`
+    makes an item from a record and its subset, and `write` writes the files. With `deep`, subfolders are searched, too.
+    `subset` returns the subset of a file.
     """
 
     def read(source: FormatSource) -> Benchmark:
         files = find_files(source.path, accepts, what, deep=deep)
         return read_parts(name, [PublishedFile(n, p, subset(n, p), kind, item) for n, p in files])
 
-    return read
+    return described(name, read, write)
 
 
 def read_parts(name: str, parts: Sequence[PublishedFile]) -> Benchmark:

@@ -16,10 +16,9 @@ from creperie.core import (
     UsageError,
     csv_rows,
     json_bytes,
+    json_lines,
     open_parquet,
-    parse_json_line,
     read_json,
-    read_lines,
     reading_parquet,
 )
 
@@ -37,14 +36,6 @@ TABLES = (*KIND_OF_ENDING, ".parquet")
 _CONTAINERS: dict[str, tuple[Any, str]] = {"object": (dict, "an object"), "list": (list, "a list")}
 
 
-def kind_of_rows(path: Path) -> RecordKind:
-    """Return the kind of a file of records, according to its extension."""
-    kind = KIND_OF_ENDING.get(path.suffix.lower())
-    if kind is None:
-        raise UsageError("is not a table that can be read", where=path, hint=f"expected one of {', '.join(TABLES)}")
-    return kind
-
-
 def read_records(path: Path, kind: RecordKind | None = None, first: int = 0) -> list[Record]:
     """Return the records in a file.
 
@@ -53,11 +44,14 @@ def read_records(path: Path, kind: RecordKind | None = None, first: int = 0) -> 
     """
     if kind is None and path.suffix.lower() == ".parquet":
         return _parquet_records(path, first)
-    kind = kind or kind_of_rows(path)
+    kind = kind or KIND_OF_ENDING.get(path.suffix.lower())
+    if kind is None:
+        raise UsageError("is not a table that can be read", where=path, hint=f"expected one of {', '.join(TABLES)}")
     if kind in _CONTAINERS:
         records = _json_records(path, kind)
     elif kind == "lines":
-        records = _line_records(path)
+        lines = enumerate(json_lines(path))
+        records = [record_of(str(n), value, f"{where} (record '{n}')") for n, (where, value) in lines]
     else:
         records = _table_records(path, kind)
     if not records:
@@ -79,16 +73,6 @@ def _json_records(path: Path, kind: str) -> list[Record]:
     for record in records:
         if not is_unicode(record.key):
             raise DataError("has a key with an unpaired surrogate", where=path, hint="write the file again as UTF-8")
-    return records
-
-
-def _line_records(path: Path) -> list[Record]:
-    records: list[Record] = []
-    for number, text in read_lines(path):
-        if text.strip():
-            key = str(len(records))
-            value = parse_json_line(text, str(path), number)
-            records.append(record_of(key, value, f"{path}:{number} (record {key!r})"))
     return records
 
 
@@ -117,20 +101,12 @@ def _parquet_records(path: Path, first: int) -> list[Record]:
         pictures = [n for n in image_columns(file.schema_arrow) if pa.types.is_struct(file.schema_arrow.field(n).type)]
         columns = [f"{n}.path" if n in pictures else n for n in file.schema_arrow.names]
         rows = file.read(columns=columns).to_pylist()
-    keys = {name: [picture_key(row.get(name), name, first + i) for i, row in enumerate(rows)] for name in pictures}
-    times = Counter(key for column in keys.values() for key in column)
-    for name, column in keys.items():
+    names = {n: [(row[n] or {}).get("path") or f"{n}/{first + i}" for i, row in enumerate(rows)] for n in pictures}
+    times = Counter(key for column in names.values() for key in column)
+    for name, column in names.items():
         for i, key in enumerate(column):
             rows[i][name] = key if times[key] == 1 else f"{name}/{first + i}"
     return [Record(str(i), row, row, f"{path} (row {i})") for i, row in enumerate(rows)]
-
-
-def picture_key(cell: Any, column: str, row: int) -> str:
-    """Return the key of an image in an image column. It is the path stored with the image or, without one, the column
-    and row.
-    """
-    path = cell.get("path") if isinstance(cell, dict) else None
-    return path or f"{column}/{row}"
 
 
 def write_records(kind: RecordKind, records: Sequence[tuple[str, Any]], columns: Sequence[str] = ()) -> bytes:
@@ -143,7 +119,8 @@ def write_records(kind: RecordKind, records: Sequence[tuple[str, Any]], columns:
     if kind in _CONTAINERS:
         return json_bytes(dict(records) if kind == "object" else [value for _, value in records], indent=2)
     columns = columns or list(records[0][1])
-    rows = [columns, *([cell_text(record.get(name, "")) for name in columns] for _, record in records)]
+    cells = [[record.get(name, "") for name in columns] for _, record in records]
+    rows = [columns, *([cell if isinstance(cell, str) else repr(cell) for cell in row] for row in cells)]
     if kind == "plain-tsv":
         for text in (text for row in rows for text in row if any(mark in text for mark in "\t\r\n")):
             raise UsageError(
@@ -153,8 +130,3 @@ def write_records(kind: RecordKind, records: Sequence[tuple[str, Any]], columns:
     file = io.StringIO(newline="")
     csv.writer(file, delimiter="," if kind == "csv" else "\t").writerows(rows)
     return file.getvalue().encode()
-
-
-def cell_text(value: Any) -> str:
-    """Return the text of a table cell: a string unchanged, any other value as its `repr`."""
-    return value if isinstance(value, str) else repr(value)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import cast
 
 from creperie.bench.benchmark import Benchmark
-from creperie.bench.formats.format import Files, Format, FormatSource, parse_source, with_images_beside
+from creperie.bench.formats.format import Files, Format, parse_source, with_images_beside
 from creperie.bench.images import ImageStore
 from creperie.bench.storage import new_folder
 from creperie.core import UsageError, load_plugin, packaged_toml, write_bytes
@@ -38,13 +36,8 @@ def find_format(name: str) -> Format:
     if lowered in aliases:
         return aliases[lowered]
     own = [n for names in MODULES.values() for n in names]
-    return _plugin(name, load_plugin(PLUGINS, "format", name, own))
-
-
-def _plugin(name: str, loaded: object) -> Format:
-    if isinstance(loaded, Format):
-        return loaded
-    return Format(name, name, "", cast("Callable[[FormatSource], Benchmark]", loaded))
+    loaded = load_plugin(PLUGINS, "format", name, own)
+    return loaded if isinstance(loaded, Format) else Format(name, name, "", loaded)
 
 
 def read_format(format: Format, path: str, images: ImageStore | None = None) -> Benchmark:
@@ -72,7 +65,10 @@ def write_format(format: Format, bench: Benchmark, target: str | Path, *, force:
         _check_inside(name)
     out = Path(target)
     if len(files) == 1 and out.suffix and out.suffix == Path(next(iter(files))).suffix and not out.is_dir():
-        return [_write_file(out, next(iter(files.values())), force)]
+        if out.exists() and not force:
+            raise UsageError("this file already exists", where=out, hint="choose another, or pass `force=True`")
+        write_bytes(out, next(iter(files.values())))
+        return [out]
     return _write_folder(out, files, force)
 
 
@@ -105,10 +101,3 @@ def _write_below(folder: Path, files: Files) -> None:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
-
-
-def _write_file(path: Path, content: bytes, force: bool) -> Path:
-    if path.exists() and not force:
-        raise UsageError("this file already exists", where=path, hint="choose another, or pass `force=True`")
-    write_bytes(path, content)
-    return path

@@ -16,10 +16,10 @@ from creperie.core import (
     UsageError,
     check_columns,
     csv_rows,
+    first_line,
+    json_lines,
     open_parquet,
-    parse_json_line,
     read_json,
-    read_lines,
     reading_parquet,
 )
 
@@ -58,7 +58,7 @@ def _delimiter(path: Path, usual: str, quotes: bool) -> str:
     the separator that occurs most often in the header line.
     """
     # Some spreadsheets write semicolons, because their decimal mark is a comma.
-    heading = next((line for _, line in read_lines(path) if line.strip()), "")
+    heading = first_line(path)
     plain = re.sub('"[^"]*"', "", heading) if quotes else heading
     return usual if usual in plain else max((usual, *DELIMITERS), key=plain.count)
 
@@ -96,22 +96,18 @@ def _json_records(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield (location, record) for the records of a JSON file. The file has one object per line, or a single list of
     objects.
     """
-    first = True
-    for number, text in read_lines(path):
-        if not text.strip():
-            continue
-        if first and text.lstrip().startswith("["):
-            values = read_json(path, strict=True)
-            yield from (_object(value, f"{path} (record {i})") for i, value in enumerate(values))
-            return
-        if first and text.strip() == "{":
-            raise DataError(
-                "is one object over several lines, expected a list, or one object per line",
-                where=path,
-                hint="if it is a published benchmark, name its format: `format='NAME'`",
-            )
-        first = False
-        yield _object(parse_json_line(text, str(path), number), f"{path}:{number}")
+    opening = first_line(path).strip()
+    if opening == "{":
+        raise DataError(
+            "is one object over several lines, expected a list, or one object per line",
+            where=path,
+            hint="if it is a published benchmark, name its format: `format='NAME'`",
+        )
+    if opening.startswith("["):
+        located = ((f"{path} (record {i})", value) for i, value in enumerate(read_json(path, strict=True)))
+    else:
+        located = json_lines(path)
+    yield from (_object(value, where) for where, value in located)
 
 
 def _object(value: Any, where: str) -> tuple[str, Mapping[str, Any]]:

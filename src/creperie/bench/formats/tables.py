@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from creperie.bench.benchmark import Benchmark, Info, ProvenanceStep, SkippedRecord, check_keys
-from creperie.bench.formats.columns import Columns
+from creperie.bench.columns import Columns
 from creperie.bench.formats.format import FormatSource, described, with_images_beside
 from creperie.bench.formats.native import is_native, read_native, write_delimited, write_jsonl, write_parquet
 from creperie.bench.formats.record import kind_of, tag_of
@@ -21,6 +21,7 @@ from creperie.core import DataError, Progress, UsageError, silent, unknown
 
 TABLE_KINDS = ("csv", "tsv", "jsonl", "parquet")
 _ENDINGS = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
+_ENDINGS[".parquet"] = "parquet"
 _GUESSES = {
     "image": r"image|images|filename|file_name|file|image_?file|image_?path|filepath|img",
     "positive": r"(positive|caption|true_caption|pos)(_?\d+)?",
@@ -32,12 +33,11 @@ _GUESSES = {
 
 def kind_of_file(path: Path) -> str:
     """Return which kind of table a file contains, by its suffix; raise a UsageError if the suffix is not known."""
-    kind = "parquet" if path.suffix.lower() == ".parquet" else _ENDINGS.get(path.suffix.lower())
-    if kind is None:
+    if path.suffix.lower() not in _ENDINGS:
         raise UsageError(
             "the file ending is not that of a table", where=path, hint=f"pass `format=`: {', '.join(TABLE_KINDS)}"
         )
-    return kind
+    return _ENDINGS[path.suffix.lower()]
 
 
 def read_table(
@@ -99,16 +99,16 @@ class _Row:
         """Add the item in this row to the columns and return None. If no item can be made from the row, add nothing and
         return a skipped record.
         """
-        images = [text for name in roles.image for text in self.texts(name)]
-        true = [text for name in roles.positive for text in self.texts(name)]
-        false = [text for name in roles.negative for text in self.texts(name)]
+        roles_of_texts = (roles.image, roles.positive, roles.negative)
+        images, true, false = ([text for name in names for text in self.texts(name)] for names in roles_of_texts)
         id_ = self.id(roles.id[0]) if roles.id else str(number)
         subset = self.subset(roles.subset[0]) if roles.subset else subset
         if reason := _reason(roles, subset, images, true, false):
             return SkippedRecord(subset, id_, reason)
         pair = [True, False, False, True]  # two images: each caption is true of one of them
         match = pair if len(roles.image) == 2 else [True] * len(true) + [False] * len(false)
-        tags = {name.removeprefix(TAG_PREFIX): self.tag(name) for name in roles.tag}
+        cells = {name.removeprefix(TAG_PREFIX): self.cells[name] for name in roles.tag}
+        tags = cells if self.text else {name: tag_of(cell) for name, cell in cells.items()}
         columns.add(id_, subset, images, true + false, match, tags)
         return None
 
@@ -137,9 +137,6 @@ class _Row:
         if isinstance(value, (list, dict, bytes)) or not is_unicode(text):
             raise DataError(f"{name!r} is {kind_of(value)}, expected the name of a subset", where=self.where)
         return text
-
-    def tag(self, name: str) -> Any:
-        return self.cells[name] if self.text else tag_of(self.cells[name])
 
 
 def _reason(roles: Roles, subset: str, images: list[str], true: list[str], false: list[str]) -> str:

@@ -8,7 +8,6 @@ twice.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Iterator, Sequence
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from creperie.core import ModelError, write_text
+from creperie.core import ModelError, sha256_of_text, write_text
 from creperie.models.api.endpoint import readable
 from creperie.models.api.ledger import HALF_PRICE
 from creperie.models.api.queue import RefusedError, Request, RequestQueue, request_key
@@ -37,7 +36,7 @@ class BatchFiles:
 
     def __init__(self, queue: RequestQueue) -> None:
         self.queue, self.gathering, self.reserved = queue, False, 0.0
-        name = hashlib.sha256(queue.endpoint.model.encode()).hexdigest()[:12]
+        name = sha256_of_text(queue.endpoint.model)[:12]
         self.folder = queue.cache.folder / "batches" / name
         self.known = {key for part in self._request_files() for key in self._read(part)}
         self._part = self.folder / f"{uuid4().hex}.jsonl"
@@ -124,7 +123,7 @@ class BatchFiles:
             json.dumps({"custom_id": key, "method": "POST", "url": url, "body": self.queue.forms.form(request)})
             for key, request in requests.items()
         ).encode()
-        digest = hashlib.sha256(sent).hexdigest()
+        digest = sha256_of_text(sent)
         earlier = (b for b in self.client.batches.list(limit=100) if b.status not in lost)
         batch = next((b for b in earlier if (b.metadata or {}).get("creperie") == digest), None)
         if batch is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -10,7 +9,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from creperie.core import CreperieError, DataError, cache_home, checked, with_checksums, write_text
+from creperie.core import CreperieError, DataError, cache_home, checked, sha256_of_text, with_checksums, write_text
 from creperie.models.thoughts import GeneratedText, reply_of
 from creperie.models.uri import ModelURI
 
@@ -62,7 +61,7 @@ class AnswerCache:
 
     @staticmethod
     def of(endpoint: Endpoint) -> AnswerCache:
-        place = hashlib.sha256(endpoint.base_url.encode()).hexdigest()[:12]
+        place = sha256_of_text(endpoint.base_url)[:12]
         return AnswerCache(cache_home() / "api" / place)
 
     def get(self, key: str) -> dict[str, Any] | None:

@@ -8,7 +8,6 @@ would never time out.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import re
 import threading
@@ -21,7 +20,16 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
 
-from creperie.core import PASSING, CreperieError, ModelError, backoff, missing_extra, one_line, retry_after
+from creperie.core import (
+    PASSING,
+    CreperieError,
+    ModelError,
+    backoff,
+    missing_extra,
+    one_line,
+    retry_after,
+    sha256_of_text,
+)
 from creperie.models.api.accepted import AcceptedForms
 from creperie.models.api.endpoint import AnswerCache, BudgetError, Endpoint, readable
 from creperie.models.api.ledger import PAID_BY, SpendLedger, checked_usage
@@ -86,11 +94,6 @@ class _Dispatcher:
     def stop(self, failure: CreperieError) -> None:
         self.failure = self.failure or failure
         self._loop.call_soon_threadsafe(self._stopped.set)
-
-    def dismiss(self) -> None:
-        """Tell the workers to stop once the queue is empty."""
-        for _ in range(self.endpoint.concurrency):
-            self.put(None)
 
     def _run(self) -> None:
         try:
@@ -270,7 +273,7 @@ def _quoted(endpoint: Endpoint, answer: str | bytes) -> str:
 
 def request_key(request: Request) -> str:
     """Return the key of a request in the cache."""
-    return hashlib.sha256(json.dumps(request, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+    return sha256_of_text(json.dumps(request, sort_keys=True, ensure_ascii=False))
 
 
 class RequestQueue:
@@ -306,7 +309,8 @@ class RequestQueue:
         self.abandon()
         self._dispatcher = None
         if dispatcher is not None:
-            dispatcher.dismiss()
+            for _ in range(self.endpoint.concurrency):
+                dispatcher.put(None)  # a worker stops when it gets this, after the requests before it
 
     def begin(self, request: Request) -> Future[Answer]:
         """Queue a request and return a future of its answer. A request whose future is cancelled in time is not sent
@@ -371,18 +375,13 @@ class RequestQueue:
         try:
             await dispatcher.rest(0)
             outcome = await dispatcher.ask(pending, self.keep)
-        except Exception as e:
+        except CreperieError as e:
             if isinstance(e, BudgetError):
                 dispatcher.stop(e)
-            outcome = (
-                e
-                if isinstance(e, CreperieError)
-                else ModelError(
-                    f"the request failed ({type(e).__name__}: {e})",
-                    where=self.endpoint.uri,
-                    hint="run the command again",
-                )
-            )
+            outcome = e
+        except Exception as e:
+            what = f"the request failed ({type(e).__name__}: {e})"
+            outcome = ModelError(what, where=self.endpoint.uri, hint="run the command again")
         self._settle(pending, outcome)
 
     def _is_waited_for(self, pending: _PendingRequest) -> bool:

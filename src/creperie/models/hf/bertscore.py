@@ -16,7 +16,7 @@ import numpy as np
 
 from creperie.models.device import Place, exact_float32
 from creperie.models.protocols import Fingerprint, Tokens
-from creperie.models.tokens import CaptionTokenizer
+from creperie.models.tokens import CaptionTokenizer, batches_by_length
 
 if TYPE_CHECKING:
     import torch
@@ -52,10 +52,8 @@ class BertScore:
     def _states(self, texts: Sequence[str]) -> list[tuple[torch.Tensor, torch.Tensor]]:
         """Return, for each caption, the unit vectors of its tokens and a mask of the tokens that count in the mean."""
         tokens = self.tokenizer(texts)
-        order = sorted(range(len(texts)), key=lambda i: len(tokens[i].ids))
         encoded: list[Any] = [None] * len(texts)
-        for start in range(0, len(order), BATCH):
-            rows = order[start : start + BATCH]
+        for rows in batches_by_length([len(t.ids) for t in tokens], budget=1 << 30, most=BATCH):
             for row, states in zip(rows, self._forward([tokens[r] for r in rows]), strict=True):
                 encoded[row] = (states, self._counts(tokens[row].ids))
         return encoded

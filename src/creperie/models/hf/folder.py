@@ -28,27 +28,23 @@ class Folder:
     uri: str
     trust: bool = False
 
-    def config(self) -> Any:
-        from transformers import AutoConfig
+    def _part(self, what: str, library_class: str, **settings: Any) -> Any:
+        import transformers
 
-        with self._readable("configuration"), quiet_libraries():
-            return AutoConfig.from_pretrained(self.path, trust_remote_code=self.trust, local_files_only=True)
+        auto = getattr(transformers, library_class)
+        with self._readable(what), quiet_libraries():
+            return auto.from_pretrained(self.path, trust_remote_code=self.trust, local_files_only=True, **settings)
+
+    def config(self) -> Any:
+        return self._part("configuration", "AutoConfig")
 
     def tokenizer(self) -> Any:
-        from transformers import AutoTokenizer
-
-        with self._readable("tokenizer"), quiet_libraries():
-            return AutoTokenizer.from_pretrained(self.path, trust_remote_code=self.trust, local_files_only=True)
+        return self._part("tokenizer", "AutoTokenizer")
 
     def image_processor(self) -> Any:
         """Return the image processor that uses Pillow."""
         # torchvision gives different pixels and may not be installed.
-        from transformers import AutoImageProcessor
-
-        with self._readable("image processor"), quiet_libraries():
-            return AutoImageProcessor.from_pretrained(
-                self.path, trust_remote_code=self.trust, local_files_only=True, backend="pil"
-            )
+        return self._part("image processor", "AutoImageProcessor", backend="pil")
 
     def model(self, model_class: Any, place: Place, **settings: Any) -> Any:
         """Return the model with its weights. Raise a ModelError if some are missing; they would be random."""
@@ -142,19 +138,23 @@ class InMemory:
     def tokenizer(self) -> Any:
         own = self.text or getattr(self.whole, "tokenizer", None) or self.whole
         if not hasattr(own, "model_input_names") or not hasattr(own, "get_vocab"):
-            raise UsageError("the model's tokenizer is missing", where=self.uri, hint=_HINT)
+            raise self._missing("tokenizer")
         return copy.deepcopy(own)
 
     def image_processor(self) -> Any:
         own = self.images or getattr(self.whole, "image_processor", None) or self.whole
         if not hasattr(own, "image_mean") and not hasattr(own, "preprocess"):
-            raise UsageError("the model's image processor is missing", where=self.uri, hint=_HINT)
+            raise self._missing("image processor")
         return own
 
     def processor(self, _: str) -> Any:
         if not hasattr(self.whole, "tokenizer") or not hasattr(self.whole, "image_processor"):
-            raise UsageError("the model's processor is missing", where=self.uri, hint=_HINT)
+            raise self._missing("processor")
         return self.whole
+
+    def _missing(self, part: str) -> UsageError:
+        hint = "pass it too: `creperie.wrap(model, processor=…)` or `tokenizer=…`"
+        return UsageError(f"the model's {part} is missing", where=self.uri, hint=hint)
 
     def model(self, model_class: Any, place: Place, **_: Any) -> Any:
         """Return the network, or the part of it that is of the class `model_class`."""
@@ -174,7 +174,6 @@ class InMemory:
         return self.content
 
 
-_HINT = "pass it too: `creperie.wrap(model, processor=…)` or `tokenizer=…`"
 ModelSource = Folder | InMemory
 
 

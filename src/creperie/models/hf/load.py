@@ -15,7 +15,7 @@ from creperie.models.hf.dual import DualEncoder, HfTextTower
 from creperie.models.hf.families import FAMILIES, first_query
 from creperie.models.hf.folder import Folder, ModelSource, no_adapter
 from creperie.models.hf.matching import FUSERS, MATCHERS, FusedEncoder, MatchingHead
-from creperie.models.hf.text import DECODERS, ENCODERS, default_pool, encoder_class, is_text_encoder, pooling, positions
+from creperie.models.hf.text import DECODERS, ENCODERS, encoder_class, pooling, positions
 from creperie.models.hub import model_folder
 from creperie.models.pixels import pixels_of
 from creperie.models.protocols import Fingerprint, Model
@@ -53,9 +53,9 @@ def _choose(model_type: str, score: str | None, uri: str) -> tuple[LoadFolder, t
     if model_type in FAMILIES:
         ways["contrastive"] = (load_dual, ("score", "pad_to", *FAMILIES[model_type].options))
     ways |= {way: (load_joint, ("score", "value")) for way, table in joint.items() if model_type in table}
-    if is_text_encoder(model_type):
+    if model_type in (*ENCODERS, *DECODERS):
         ways["text"] = (load_text, ("score", "pool", "eos"))
-        ways["bertscore"] = (load_bertscore, ("score", "layer", "eos"))
+        ways["bertscore"] = (load_text, ("score", "layer", "eos"))
     if not ways:
         raise no_adapter(model_type, "has no adapter", sorted({*FAMILIES, *MATCHERS, *ENCODERS, *DECODERS}), uri)
     if score and score not in ways:
@@ -112,32 +112,25 @@ def load_joint(folder: ModelSource, config: Any, options: Mapping[str, Any], pla
 
 
 def load_text(folder: ModelSource, config: Any, options: Mapping[str, Any], place: Place) -> Model:
-    pool = options["pool"] or default_pool(config.model_type)
-    tokenizer = _text_tokenizer(folder, config, options)
-    model = folder.model(encoder_class(config.model_type), place)
+    pool = options["pool"] or ("last" if config.model_type in DECODERS else "mean")
     used = {"pool": pool, **({"eos": True} if options["eos"] else {})}
-    fingerprint = describe(folder, type(model).__name__, config, tokenizer, place, options=used)
-    return HfTextTower(model, pooling(pool), tokenizer, place, fingerprint, width=None)
-
-
-def load_bertscore(folder: ModelSource, config: Any, options: Mapping[str, Any], place: Place) -> Model:
-    layer, layers = options["layer"], int(config.num_hidden_layers)
-    if layer is not None and not 0 <= layer <= layers:
-        what = f"there is no layer {layer}: the model has {layers} layers"
-        raise ModelError(what, where=folder.uri, hint="choose another ?layer=")
-    tokenizer = _text_tokenizer(folder, config, options)
-    model = folder.model(encoder_class(config.model_type), place)
-    used = {"score": "bertscore", "layer": "last" if layer is None else layer}
-    fingerprint = describe(folder, type(model).__name__, config, tokenizer, place, options=used)
-    return BertScore(model, tokenizer, place, fingerprint, layer)
-
-
-def _text_tokenizer(folder: ModelSource, config: Any, options: Mapping[str, Any]) -> CaptionTokenizer:
+    bertscore = options["score"] == "bertscore"
+    if bertscore:
+        layer, layers = options["layer"], int(config.num_hidden_layers)
+        used = {"score": "bertscore", "layer": "last" if layer is None else layer}
+        if layer is not None and not 0 <= layer <= layers:
+            what = f"there is no layer {layer}: the model has {layers} layers"
+            raise ModelError(what, where=folder.uri, hint="choose another ?layer=")
     raw = folder.tokenizer()
     context = fitting_context(raw, positions(config), options["max_length"])
     if raw.pad_token_id is None:
         raw.pad_token = raw.eos_token
-    return CaptionTokenizer(raw, caption_rule(options), context, append_end=options["eos"], pad_left=False)
+    tokenizer = CaptionTokenizer(raw, caption_rule(options), context, append_end=options["eos"], pad_left=False)
+    model = folder.model(encoder_class(config.model_type), place)
+    fingerprint = describe(folder, type(model).__name__, config, tokenizer, place, options=used)
+    if bertscore:
+        return BertScore(model, tokenizer, place, fingerprint, layer)
+    return HfTextTower(model, pooling(pool), tokenizer, place, fingerprint, width=None)
 
 
 def read_tokenizer(folder: ModelSource, positions: int | None, options: Mapping[str, Any]) -> CaptionTokenizer:
@@ -178,8 +171,7 @@ def architecture(name: str, config: Any) -> str:
     'CLIPModel(text: gelu, vision: quick_gelu)'
     """
     parts = {"text": "text_config", "vision": "vision_config", "image": "image_config", "queries": "qformer_config"}
-    activations = {label: getattr(config, key, None) for label, key in parts.items()}
-    acts = {label: getattr(sub, "hidden_act", None) for label, sub in activations.items()}
+    acts = {label: getattr(getattr(config, key, None), "hidden_act", None) for label, key in parts.items()}
     acts["self"] = getattr(config, "hidden_act", None)
     listed = ", ".join(f"{label}: {act}" for label, act in acts.items() if act)
     return f"{name}({listed})"

@@ -21,14 +21,6 @@ DECODERS = ("gemma", "gemma2", "gemma3_text", "gpt2", "llama", "mistral", "opt",
 T5_CLASSES = {"t5": "T5EncoderModel", "mt5": "MT5EncoderModel", "umt5": "UMT5EncoderModel"}
 
 
-def is_text_encoder(model_type: str) -> bool:
-    return model_type in ENCODERS or model_type in DECODERS
-
-
-def default_pool(model_type: str) -> str:
-    return "last" if model_type in DECODERS else "mean"
-
-
 def encoder_class(model_type: str) -> Any:
     import transformers
 

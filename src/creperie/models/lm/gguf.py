@@ -14,7 +14,7 @@ from pathlib import Path
 
 from creperie.core import ModelError, UsageError, cache_home, remembered_sha256
 from creperie.models.hf.folder import quiet_libraries
-from creperie.models.hub import model_folder
+from creperie.models.hub import model_folder, no_package
 
 
 def language_model_folder(name: str, *, uri: str, revision: str | None = None) -> Path:
@@ -37,7 +37,7 @@ def gguf_file(name: str, uri: str) -> Path:
     module = name.removeprefix("pkg:")
     spec = find_spec(module)
     if spec is None or not spec.submodule_search_locations:
-        raise UsageError(f"there is no installed package {module!r}", where=uri, hint="pip install the package")
+        raise no_package(module, uri)
     files = sorted(p for place in spec.submodule_search_locations for p in Path(place).rglob("*.gguf"))
     if len(files) != 1:
         what = f"package {module!r} has {len(files)} GGUF files, expected one"

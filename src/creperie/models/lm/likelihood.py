@@ -17,14 +17,12 @@ from creperie.models.device import Place
 from creperie.models.hf.folder import Folder, ModelSource
 from creperie.models.lm.gguf import language_model_folder
 from creperie.models.protocols import Fingerprint, Model, Prompt, Tokens
-from creperie.models.tokens import fitting_context, pad_tokens
+from creperie.models.tokens import batches_by_length, fitting_context, pad_tokens
 from creperie.models.uri import ModelURI
 
 if TYPE_CHECKING:
     from creperie.models.lm.chat import Chat
 
-#: tokens per batch: the logits are tokens × vocabulary floats, and 2048 × 150,000 of them take 1.2 GB
-BATCH_TOKENS = 2048
 REDUCTIONS: Mapping[str, Callable[[np.ndarray], float]] = {
     "mean": lambda logs: float(logs.mean()) if len(logs) else float("nan"),
     "sum": lambda logs: float(logs.sum()),
@@ -42,11 +40,17 @@ def likelihood_of(folder: ModelSource, options: Mapping[str, Any], place: Place)
     """Return the adapter that scores captions by their likelihood under a transformers language model. The model is in
     a folder or in memory.
     """
+    from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as CAUSAL
+    from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES as MASKED
+
     config = folder.config()
-    masked = _is_masked(config)
-    model = folder.model(_model_class(masked), place)
+    only_masked = config.model_type in MASKED and config.model_type not in CAUSAL
+    masked = only_masked or any("MaskedLM" in name for name in config.architectures or ())
+    model = folder.model(AutoModelForMaskedLM if masked else AutoModelForCausalLM, place)
     tokenizer = folder.tokenizer()
-    start = _start_ids(tokenizer)
+    # the token to put before captions, so that their first token can be predicted
+    start = [index for index in (tokenizer.bos_token_id, tokenizer.eos_token_id) if index is not None][:1]
     context = fitting_context(tokenizer, getattr(config, "max_position_embeddings", None), options["max_length"])
     fingerprint = Fingerprint(
         uri=folder.uri,
@@ -80,6 +84,13 @@ class LanguageModel:
     def score_texts(self, texts: Sequence[str]) -> np.ndarray:
         reduce = REDUCTIONS[str(self.fingerprint.options["reduce"])]
         return np.array([reduce(logs) for logs in self.log_probabilities(texts)], np.float32)
+
+    def _logits(self, ids: Any, mask: Any) -> Any:
+        import torch
+
+        device = self.place.torch_device
+        with torch.no_grad():
+            return self.model(input_ids=ids.to(device), attention_mask=mask.to(device)).logits
 
     @property
     def beside(self) -> int:
@@ -163,14 +174,9 @@ class CausalLM(LanguageModel):
 
     def _forward(self, ids: Any, mask: Any) -> np.ndarray:
         """Return the log-probability of each token given those before it, as an array (rows, width − 1)."""
-        import torch
-
-        device = self.place.torch_device
-        with torch.no_grad():
-            logits = self.model(input_ids=ids.to(device), attention_mask=mask.to(device)).logits[:, :-1].float()
-            targets = ids[:, 1:].to(device).unsqueeze(-1)
-            logs = logits.gather(-1, targets).squeeze(-1) - logits.logsumexp(-1)
-        return logs.cpu().numpy()
+        logits = self._logits(ids, mask)[:, :-1].float()
+        targets = ids[:, 1:].to(logits.device).unsqueeze(-1)
+        return (logits.gather(-1, targets).squeeze(-1) - logits.logsumexp(-1)).cpu().numpy()
 
     @cached_property
     def chat(self) -> Chat:
@@ -198,17 +204,15 @@ class MaskedLM(LanguageModel):
         begin = len(opening) + len(self.prompt)
         tasks = [(i, begin + k) for i, ids in enumerate(captions) for k in range(len(ids))]
         logs = np.zeros(len(tasks), np.float32)
-        device = self.place.torch_device
         for batch in batches_by_length([len(lines[i]) for i, _ in tasks]):
             ids, mask = padded([lines[tasks[t][0]] for t in batch], self.tokenizer.pad_token_id or 0)
             rows = torch.arange(len(batch))
             holes = torch.tensor([tasks[t][1] for t in batch])
             targets = ids[rows, holes]
             ids[rows, holes] = self.tokenizer.mask_token_id
-            with torch.no_grad():
-                logits = self.model(input_ids=ids.to(device), attention_mask=mask.to(device)).logits
-                there = logits[rows.to(device), holes.to(device)].float().log_softmax(-1)
-                logs[batch] = there.gather(-1, targets.to(device).unsqueeze(-1)).squeeze(-1).cpu().numpy()
+            logits = self._logits(ids, mask)
+            there = logits[rows.to(logits.device), holes.to(logits.device)].float().log_softmax(-1)
+            logs[batch] = there.gather(-1, targets.to(logits.device).unsqueeze(-1)).squeeze(-1).cpu().numpy()
         ends = np.cumsum([len(ids) for ids in captions])
         return np.split(logs, ends[:-1]) if captions else []
 
@@ -223,50 +227,6 @@ class MaskedLM(LanguageModel):
 def padded(lines: Sequence[Sequence[int]], pad_id: int = 0) -> tuple[Any, Any]:
     """Return token ids and their attention mask, padded on the right."""
     return pad_tokens([Tokens(np.asarray(line, np.int64)) for line in lines], pad_id=pad_id)
-
-
-def batches_by_length(lengths: Sequence[int], budget: int = BATCH_TOKENS) -> Iterator[list[int]]:
-    """Yield batches of indices with similar lengths, each of at most `budget` tokens including padding.
-
-    >>> list(batches_by_length([5, 1, 5, 9], budget=10))
-    [[1, 0], [2], [3]]
-    """
-    batch: list[int] = []
-    for i in sorted(range(len(lengths)), key=lambda i: (lengths[i], i)):
-        if batch and lengths[i] * (len(batch) + 1) > budget:
-            yield batch
-            batch = []
-        batch.append(i)
-    if batch:
-        yield batch
-
-
-def _is_masked(config: Any) -> bool:
-    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as CAUSAL
-    from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES as MASKED
-
-    if any("MaskedLM" in name for name in config.architectures or ()):
-        return True
-    return config.model_type in MASKED and config.model_type not in CAUSAL
-
-
-def _model_class(masked: bool) -> Any:
-    from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
-
-    return AutoModelForMaskedLM if masked else AutoModelForCausalLM
-
-
-def _start_ids(tokenizer: Any) -> list[int]:
-    """Return the token to put before captions, so that their first token can be predicted. It is the tokenizer's start
-    token, else its end token; [] if it has neither.
-    """
-    for index in (tokenizer.bos_token_id, tokenizer.eos_token_id):
-        if index is not None:
-            return [index]
-    return []
-
-
-__all__ = ["CausalLM", "LanguageModel", "MaskedLM", "load_likelihood"]
 
 
 #: tokens per tree: in larger ones, masked attention costs more than the shared prefixes save

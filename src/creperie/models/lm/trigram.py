@@ -4,7 +4,6 @@ neural networks.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
@@ -13,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from creperie.core import ModelError, UsageError
+from creperie.core import ModelError, UsageError, sha256_of
 from creperie.models.lm.likelihood import REDUCTIONS
 from creperie.models.protocols import Fingerprint
 from creperie.models.uri import ModelURI
@@ -39,7 +38,7 @@ def load_trigram(uri: ModelURI, options: Mapping[str, Any]) -> TrigramLM:
     fingerprint = Fingerprint(
         uri=str(uri),
         architecture="pocketsphinx trigram",
-        weights=hashlib.sha256(path.read_bytes()).hexdigest(),
+        weights=sha256_of(path),
         options={"reduce": options["reduce"]},
     )
     return TrigramLM(lambda words: float(logmath.log_to_ln(library.prob(words))), fingerprint)

@@ -139,9 +139,8 @@ def with_prompts(uri: str, folder: str | Path) -> str:
     does not have the prompt that the URI names.
     """
     parsed = parse_uri(uri)
-    way = parsed.options.get("score", "visualgpt" if parsed.kind == "vlm" else "")
     prompt = parsed.options.get("prompt", "")
-    if parsed.kind not in ("vlm", "api") or way in ("", "likelihood") or "/" in prompt or ".toml" in prompt:
+    if parsed.kind not in ("vlm", "api") or parsed.way in ("", "likelihood") or "/" in prompt or ".toml" in prompt:
         return uri
     if prompt and not any(prompt in read_prompts(file) for file in prompt_files(folder)):
         return uri

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,9 +18,9 @@ from creperie.models.choice import Turns
 from creperie.models.device import Place, exact_float32
 from creperie.models.vlm.families import VlmFamily
 from creperie.models.vlm.packed import MOST, Scored, can_pack, packed_tokens, read_packed
-from creperie.models.vlm.prefix import Prefix, PrefixJob, PrefixReader, Seen
+from creperie.models.vlm.prefix import Prefix, PrefixJob, PrefixReader, Seen, rests_of
 from creperie.models.vlm.reader import SEQUENCES, AnswerLine, Reader, images_of
-from creperie.models.vlm.rows import LOGITS, Rest, fewest_rows, padded, read_chunk, read_first, row_chunks
+from creperie.models.vlm.rows import LOGITS, read_first, read_rests
 from creperie.models.vlm.tower import look
 
 if TYPE_CHECKING:
@@ -180,27 +181,13 @@ class CausalEngine:
         most = self._rows_held(jobs)
         prefix = self.prefixes.read(jobs)
         places = [place for job in jobs for place in job.places]
-        rests = [
-            Rest(j, line.ids[job.shared :], line.start - job.shared) for j, job in enumerate(jobs) for line in job.lines
-        ]
+        rests = rests_of(jobs)
         firsts = read_first(prefix.last, rests)
-        rows = fewest_rows(rests)
-        chunks = list(row_chunks([len(ids) for ids in rows.ids], most))
-        for number, chunk in enumerate(chunks):
-            at = {row: n for n, row in enumerate(chunk)}
-            members = [k for k, row in enumerate(rows.of) if row in at]
-            own = [rests[k] for k in members]
-            more: list[np.ndarray] = [np.zeros(0, np.float32)] * len(own)
-            if any(len(rows.ids[r]) for r in chunk):
-                owners = [rows.owners[r] for r in chunk]
-                logits = self._logits_of_rows(
-                    prefix, owners, [rows.ids[r] for r in chunk], last=number == len(chunks) - 1
-                )
-                more = read_chunk(logits, own, [at[rows.of[k]] for k in members])
-            for k, rest, logs in zip(members, own, more, strict=True):
-                yield places[k], np.append(firsts[k : k + 1] if rest.start == 0 else firsts[:0], logs)
+        logits_of = partial(self._logits_of_rows, prefix)
+        for k, logs in read_rests(rests, self.reader.tokenizer.pad_token_id or 0, logits_of, most):
+            yield places[k], np.append(firsts[k : k + 1] if rests[k].start == 0 else firsts[:0], logs)
 
-    def _logits_of_rows(self, prefix: Prefix, owners: list[int], ids: list[np.ndarray], *, last: bool) -> torch.Tensor:
+    def _logits_of_rows(self, prefix: Prefix, owners: list[int], ids: torch.Tensor, last: bool) -> torch.Tensor:
         """Return the logits of rows of tokens. Each row continues one of the prefixes in the batch `prefix`.
 
         `ids[k]` are the tokens of row k, and `owners[k]` is the index of its prefix in the batch. With `last`, the
@@ -208,19 +195,9 @@ class CausalEngine:
         """
         import torch
 
-        device = self.place.torch_device
-        rows = padded(ids, self.reader.tokenizer.pad_token_id or 0).to(device)
-        owner = torch.tensor(owners, device=device)
-        own = prefix.cache if last else copy.deepcopy(prefix.cache)
-        own.batch_select_indices(owner)
-        return self._logits_after_cache(rows, own, prefix, owner)
-
-    def _logits_after_cache(self, ids: torch.Tensor, cache: Any, prefix: Prefix, owner: torch.Tensor) -> torch.Tensor:
-        """Return the logits of the tokens `ids`. They continue prefixes whose states are in `cache`. `owner` has the
-        index of each row's prefix.
-        """
-        import torch
-
+        ids, owner = ids.to(self.place.torch_device), torch.tensor(owners, device=self.place.torch_device)
+        cache = prefix.cache if last else copy.deepcopy(prefix.cache)
+        cache.batch_select_indices(owner)
         if not self.family.placeholder:  # BLIP-2 and InstructBLIP: the wrapper always wants an image
             return self.model.language_model(input_ids=ids, past_key_values=cache).logits
         more: dict[str, torch.Tensor] = {}
@@ -228,8 +205,7 @@ class CausalEngine:
             steps = prefix.length + torch.arange(ids.shape[1], device=ids.device)[None, :]
             steps = steps + prefix.deltas[owner].reshape(-1, 1)
             more["position_ids"] = steps.expand(3, *steps.shape)
-        logits = self.model(input_ids=ids, past_key_values=cache, use_cache=True, **more).logits
-        return logits
+        return self.model(input_ids=ids, past_key_values=cache, use_cache=True, **more).logits
 
 
 def _extended(name: str, value: np.ndarray, opening: np.ndarray, shared: np.ndarray) -> np.ndarray:

@@ -23,7 +23,7 @@ from creperie.models.uri import refuse_unused
 from creperie.models.vlm.causal import CausalEngine
 from creperie.models.vlm.encdec import Blip, BlipCaptioner, EncoderDecoderEngine
 from creperie.models.vlm.prefix import Seen
-from creperie.models.vlm.reader import SEQUENCES, AnswerLine
+from creperie.models.vlm.reader import SEQUENCES
 from creperie.models.vlm.scorer import LikelihoodEngine
 from creperie.models.vlm.tower import looking_once
 from creperie.models.writing import batches_by_size, can_pad, end_tokens, stopping, write
@@ -76,25 +76,22 @@ class LikelyChooser(WordedChooser):
     def choose(self, questions: Sequence[ChoiceQuestion]) -> list[Chosen]:
         """Return one answer per question."""
         # An image is processed once for all questions about it that have the same demonstration images.
-        shown = [(id(q.image), *(id(t.image) for t in self.form.turns(q) if t.image)) for q in questions]
-        first: dict[tuple[int, ...], ChoiceQuestion] = {}
-        for key, q in zip(shown, questions, strict=True):
-            first.setdefault(key, q)
-        at: dict[tuple[int, ...], list[tuple[int, int]]] = {key: [] for key in first}  # where each question's lines are
-        lines: dict[tuple[int, ...], list[AnswerLine]] = {key: [] for key in first}
-        for key, q in zip(shown, questions, strict=True):
-            asked = self.form.prompt(q).offering(q.options)
-            made = self.engine.lines([(asked, a) for a in self.form.answers(q)], turns=self.form.turns(q))
-            at[key].append((len(lines[key]), len(lines[key]) + len(made)))
-            lines[key] += made
-        seen = [self.engine.see(q.image, self.form.turns(q)) for q in first.values()]
-        logs = dict(zip(first, self.engine.log_probabilities(seen, [*lines.values()]), strict=True))
-        rest = {key: iter(places) for key, places in at.items()}
-        answers = [logs[key][slice(*next(rest[key]))] for key in shown]
-        return [
-            Chosen(label_shares([float(own.sum()) for own in answer])[: len(q.options)])
-            for q, answer in zip(questions, answers, strict=True)
-        ]
+        groups: dict[tuple[int, ...], list[int]] = {}
+        lines = []
+        for n, q in enumerate(questions):
+            turns, asked = self.form.turns(q), self.form.prompt(q).offering(q.options)
+            groups.setdefault((id(q.image), *(id(t.image) for t in turns if t.image)), []).append(n)
+            lines.append(self.engine.lines([(asked, a) for a in self.form.answers(q)], turns=turns))
+        firsts = [questions[group[0]] for group in groups.values()]
+        seen = [self.engine.see(q.image, self.form.turns(q)) for q in firsts]
+        of_groups = [[line for n in group for line in lines[n]] for group in groups.values()]
+        chosen: dict[int, Chosen] = {}
+        for group, logs in zip(groups.values(), self.engine.log_probabilities(seen, of_groups), strict=True):
+            rest = iter(logs)
+            for n in group:
+                shares = label_shares([float(next(rest).sum()) for _ in lines[n]])
+                chosen[n] = Chosen(shares[: len(questions[n].options)])
+        return [chosen[n] for n in range(len(questions))]
 
 
 def label_shares(logs: Sequence[float]) -> np.ndarray:

@@ -14,11 +14,14 @@ from creperie.models.hf.families import all_seen
 from creperie.models.hf.folder import quiet_libraries
 from creperie.models.vlm.prefix import Seen
 from creperie.models.vlm.reader import AnswerLine, Reader
-from creperie.models.vlm.rows import Rest, fewest_rows, padded, read_chunk, row_chunks
+from creperie.models.vlm.rows import Rest, read_rests
 from creperie.models.vlm.tower import having_seen, look
 
 if TYPE_CHECKING:
     import torch
+
+    Inputs = Mapping[str, torch.Tensor]
+    Encoded = tuple[torch.Tensor, torch.Tensor]  #: the states that the decoder attends to, and their mask
 
 
 #: images with prompts per encoder batch
@@ -30,7 +33,7 @@ class DecodeTask:
     """An image with one encoded prompt, and the indices of the lines to decode from it."""
 
     image: int
-    prompt: Mapping[str, torch.Tensor]
+    prompt: Inputs
     lines: Sequence[int]
 
     @property
@@ -111,15 +114,13 @@ class EncoderDecoderEngine:
             encoded, mask = self.encode(pixels, prompts)
         places = [(j, task.image, k) for j, task in enumerate(tasks) for k in task.lines]
         rests = [Rest(j, lines[i][k].ids, lines[i][k].start) for j, i, k in places]
-        rows = fewest_rows(rests)
-        for chunk in row_chunks([len(ids) for ids in rows.ids]):
-            at = {row: n for n, row in enumerate(chunk)}
-            members = [m for m, row in enumerate(rows.of) if row in at]
-            owner = torch.tensor([rows.owners[r] for r in chunk], device=encoded.device)
-            ids = padded([rows.ids[r] for r in chunk], self.reader.tokenizer.pad_token_id or 0).to(encoded.device)
-            logits = self.decode(encoded[owner], mask[owner], ids)
-            logs = read_chunk(logits, [rests[m] for m in members], [at[rows.of[m]] for m in members])
-            yield from zip([places[m][1:] for m in members], logs, strict=True)
+
+        def logits_of(owners: list[int], ids: torch.Tensor, _: bool) -> torch.Tensor:
+            owner = torch.tensor(owners, device=encoded.device)
+            return self.decode(encoded[owner], mask[owner], ids.to(encoded.device))
+
+        for m, logs in read_rests(rests, self.reader.tokenizer.pad_token_id or 0, logits_of):
+            yield places[m][1:], logs
 
     def _pixels(self, seen: Seen) -> torch.Tensor:
         import torch
@@ -151,7 +152,7 @@ class EncoderDecoderEngine:
         """Return the encoder's inputs for a prompt."""
         return self._tokens(self.reader.tokenizer, prompt, truncation=True)
 
-    def encode(self, pixels: torch.Tensor, prompts: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+    def encode(self, pixels: torch.Tensor, prompts: Inputs) -> Encoded:
         """Return the states that the decoder attends to, and their mask. The input is a batch of images with their
         prompts.
         """
@@ -168,7 +169,7 @@ class QueryFormerT5(EncoderDecoderEngine):
     def start(self, prompt: str) -> list[int]:
         return [int(self.model.config.text_config.decoder_start_token_id)]
 
-    def encode(self, pixels: torch.Tensor, prompts: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+    def encode(self, pixels: torch.Tensor, prompts: Inputs) -> Encoded:
         """Return the encoder's output and its mask."""
         # The whole model is run with only a start token to decode.
         import torch
@@ -235,7 +236,7 @@ class BlipCaptioner(Blip):
     def prompt_inputs(self, prompt: str) -> dict[str, torch.Tensor]:
         return super().prompt_inputs(prompt) if prompt else {}
 
-    def encode(self, pixels: torch.Tensor, prompts: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+    def encode(self, pixels: torch.Tensor, prompts: Inputs) -> Encoded:
         states = self._see(pixels)
         return states, all_seen(states)
 
@@ -246,7 +247,7 @@ class BlipAnswerer(Blip):
     def start(self, prompt: str) -> list[int]:
         return [self.begin_id]
 
-    def encode(self, pixels: torch.Tensor, prompts: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+    def encode(self, pixels: torch.Tensor, prompts: Inputs) -> Encoded:
         states = self._see(pixels)
         encoded = self.model.text_encoder(
             **prompts, encoder_hidden_states=states, encoder_attention_mask=all_seen(states)

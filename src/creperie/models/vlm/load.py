@@ -98,7 +98,10 @@ def scorer_of(folder: ModelSource, given: Iterable[str], options: Mapping[str, A
         from creperie.models.vlm.chooser import load_chooser
 
         return load_chooser(engine, _fingerprint(folder, engine, place, {}), options, place)
-    prompt = _prompt(engine, options, text)
+    kind, default = PROMPTS[way]
+    if kind == "caption" and not isinstance(engine, BlipAnswerer):  # BLIP's VQA model answers questions only
+        default = engine.reader.family.describes
+    prompt = find_prompt(options["prompt"], kind, default=default, where=text)
     end = isinstance(engine, EncoderDecoderEngine) if options["end"] is None else options["end"]
     used = {"score": way, "end": end, **{name: options[name] for name in TAKES[way] if options[name] is not None}}
     fingerprint = replace(_fingerprint(folder, engine, place, used), prompt=prompt.described)
@@ -129,7 +132,13 @@ def _caption_likelihood(
     plain.reduce = REDUCTIONS[options["reduce"]]
     if options["alpha"] is None and options["nulls"] is None:
         return plain
-    alpha = _alpha(options["alpha"], fingerprint.uri)
+    text = options["alpha"]
+    try:
+        alpha = 0.0 if text is None else float(text)
+    except ValueError:
+        alpha = -1.0
+    if not 0 <= alpha <= 10:
+        raise UsageError(f"option alpha={text!r} is not a number from 0 to 10", where=fingerprint.uri)
     return DebiasedLikelihood(plain, alpha, null_images(options["null"] or "gaussian", options["nulls"] or 3))
 
 
@@ -139,7 +148,7 @@ def read_engine(
     """Load a generative model and return the engine for its architecture. This is a decoder, or an encoder with a
     decoder.
     """
-    from transformers import AutoModelForImageTextToText
+    from transformers import AutoModelForImageTextToText, BlipForConditionalGeneration, BlipForQuestionAnswering
     from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES as KNOWN
 
     config = folder.config()
@@ -147,7 +156,8 @@ def read_engine(
         raise no_adapter(config.model_type, "is not a generative image-text model", FAMILIES, folder.uri)
     family = FAMILIES.get(config.model_type, DEFAULT)
     processor = folder.processor(config.model_type)
-    context = fitting_context(processor.tokenizer, _positions(config), max_length)
+    positions = getattr(config.get_text_config(decoder=True), "max_position_embeddings", None)
+    context = fitting_context(processor.tokenizer, positions, max_length)
     reader = Reader(processor, family, context, system)
     if system and not reader.chats:
         raise UsageError(
@@ -156,32 +166,14 @@ def read_engine(
             hint="leave out system=",
         )
     if config.model_type == "blip":
-        return _blip(folder, config, reader, place)
+        asks = any("QuestionAnswering" in name for name in config.architectures or ())
+        model = folder.model(BlipForQuestionAnswering if asks else BlipForConditionalGeneration, place)
+        return (BlipAnswerer if asks else BlipCaptioner)(model, reader, place)
     model = folder.model(AutoModelForImageTextToText, place)
     if getattr(config, "use_decoder_only_language_model", True):
         reader.check("What is this?", folder.uri)
         return CausalEngine(model, reader, family, place)
     return QueryFormerT5(model, reader, place)
-
-
-def _blip(folder: ModelSource, config: Any, reader: Reader, place: Place) -> EncoderDecoderEngine:
-    from transformers import BlipForConditionalGeneration, BlipForQuestionAnswering
-
-    asks = any("QuestionAnswering" in name for name in config.architectures or ())
-    model = folder.model(BlipForQuestionAnswering if asks else BlipForConditionalGeneration, place)
-    return BlipAnswerer(model, reader, place) if asks else BlipCaptioner(model, reader, place)
-
-
-def _positions(config: Any) -> int | None:
-    text = config.get_text_config(decoder=True)
-    return getattr(text, "max_position_embeddings", None)
-
-
-def _prompt(engine: Any, options: Mapping[str, Any], uri: str) -> PromptText:
-    kind, default = PROMPTS[options["score"]]
-    if kind == "caption" and not isinstance(engine, BlipAnswerer):  # BLIP's VQA model answers questions only
-        default = engine.reader.family.describes
-    return find_prompt(options["prompt"], kind, default=default, where=uri)
 
 
 def _fingerprint(folder: ModelSource, engine: Any, place: Place, used: Mapping[str, Any]) -> Fingerprint:
@@ -200,13 +192,3 @@ def _fingerprint(folder: ModelSource, engine: Any, place: Place, used: Mapping[s
         context=engine.reader.context,
         options=dict(used),
     )
-
-
-def _alpha(text: str | None, uri: str) -> float:
-    try:
-        alpha = float(text) if text is not None else 0.0
-    except ValueError:
-        alpha = -1.0
-    if not 0 <= alpha <= 10:
-        raise UsageError(f"option alpha={text!r} is not a number from 0 to 10", where=uri)
-    return alpha

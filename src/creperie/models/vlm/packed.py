@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from creperie.models.vlm.families import VlmFamily
-from creperie.models.vlm.prefix import PrefixJob, PrefixReader
-from creperie.models.vlm.rows import Rest, Rows, fewest_rows, picked
+from creperie.models.vlm.prefix import PrefixJob, PrefixReader, rests_of
+from creperie.models.vlm.rows import Rows, fewest_rows, picked
 
 if TYPE_CHECKING:
     import torch
@@ -47,9 +47,7 @@ def read_packed(prefixes: PrefixReader, jobs: Sequence[PrefixJob]) -> Iterator[S
     import torch
 
     length, device = jobs[0].length, prefixes.place.torch_device
-    rests = [
-        Rest(j, line.ids[job.shared :], line.start - job.shared) for j, job in enumerate(jobs) for line in job.lines
-    ]
+    rests = rests_of(jobs)
     rows = fewest_rows(rests)
     starts, ids, steps, numbers = laid_out(rows, len(jobs))
     inputs = prefixes.inputs(jobs)

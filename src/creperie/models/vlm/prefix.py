@@ -13,6 +13,7 @@ import numpy as np
 
 from creperie.models.device import Place
 from creperie.models.vlm.reader import SEQUENCES, AnswerLine
+from creperie.models.vlm.rows import Rest
 from creperie.models.vlm.tower import having_seen
 
 if TYPE_CHECKING:
@@ -48,6 +49,13 @@ class PrefixJob:
         """The shape of the inputs. Jobs with the same shape can be read in one batch."""
         shapes = tuple((name, value.shape[1:]) for name, value in sorted(self.seen.items()) if name not in SEQUENCES)
         return self.length, shapes, -1 if self.query is None else len(self.query)
+
+
+def rests_of(jobs: Sequence[PrefixJob]) -> list[Rest]:
+    """Return what follows the prefix in each line of the jobs."""
+    return [
+        Rest(j, line.ids[job.shared :], line.start - job.shared) for j, job in enumerate(jobs) for line in job.lines
+    ]
 
 
 @dataclass(frozen=True)

@@ -85,17 +85,13 @@ class Reader:
         apart = [*self.see(probe, head, shown)["input_ids"][0], *self._behind_image(frame.tail)]
         if turns and self.chats and not shown:
             apart = [*self.opening_ids(frame.head), *apart[len(self.default_opening) :]]
-        whole = self.whole_ids([*shown, probe], frame)
-        if [int(i) for i in apart] != [int(i) for i in whole]:
+        whole = self._read([*shown, probe], (frame.head + frame.tail).removesuffix(self.family.appends))
+        if [int(i) for i in apart] != whole["input_ids"][0].tolist():
             raise ModelError(
                 "the processor tokenises this prompt differently when it is split after the image",
                 where=uri,
                 hint="choose another ?prompt=, or report the model's architecture",
             )
-
-    def whole_ids(self, images: Sequence[Image.Image], frame: Frame) -> Any:
-        """Return the tokens of a whole prompt, as the processor makes them."""
-        return self._read(images, (frame.head + frame.tail).removesuffix(self.family.appends))["input_ids"][0]
 
     def _rendered(self, question: str, turns: Turns) -> str:
         if self.chats:
@@ -129,8 +125,8 @@ class Reader:
         """Return the whitespace that the chat template puts before the assistant's text."""
         if not self.chats:
             return ""
-        asked = [{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "Q"}]}]
-        answered = [*asked, {"role": "assistant", "content": [{"type": "text", "text": "ANSWER"}]}]
+        asked = [{"role": "user", "content": [{"type": "image"}, _text("Q")]}]
+        answered = [*asked, {"role": "assistant", "content": [_text("ANSWER")]}]
         opening, whole = self._chat(asked, opens=True), self._chat(answered, opens=False)
         between, answer, _ = whole[len(opening) :].partition("ANSWER")
         return between if answer and whole.startswith(opening) and not between.strip() else ""
@@ -180,18 +176,8 @@ class Reader:
     def _behind_image(self, text: str) -> list[int]:
         """Return the tokens of a text that comes after the image."""
         ids: list[int] = self.tokenizer(self.placeholder + text, add_special_tokens=False, verbose=False)["input_ids"]
-        return ids[self._placeholder_width :]
-
-    @property
-    def _appended(self) -> int:
-        """The number of tokens that the processor appends after the image to every prompt."""
-        return len(self._behind_image(self.family.appends)) if self.family.appends else 0
-
-    @property
-    def _placeholder_width(self) -> int:
-        if not self.placeholder:
-            return 0
-        return len(self.tokenizer(self.placeholder, add_special_tokens=False)["input_ids"])
+        image = self.tokenizer(self.placeholder, add_special_tokens=False)["input_ids"] if self.placeholder else []
+        return ids[len(image) :]
 
     def cut(self, context: list[int], answer: list[int], text: str, opening: np.ndarray | None = None) -> AnswerLine:
         room = max(1, self.context - len(context) - (0 if opening is None else len(opening)))
@@ -204,8 +190,9 @@ class Reader:
         """Return the processor's arrays, by name, for the text `head` and its images. These are the images in `before`,
         then `image`, whose placeholder is at the end of `head`.
         """
-        arrays = self._read([*before, image.convert("RGB")], head or "")
-        keep = arrays["input_ids"].shape[1] - self._appended
+        arrays = self._read([*before, image.convert("RGB")], head)
+        appended = len(self._behind_image(self.family.appends)) if self.family.appends else 0
+        keep = arrays["input_ids"].shape[1] - appended
         for name in SEQUENCES & arrays.keys():
             arrays[name] = arrays[name][:, :keep]
         return arrays

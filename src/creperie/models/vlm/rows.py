@@ -6,11 +6,14 @@ numbers from one row. A line that is a prefix of another line needs no row of it
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from creperie.models.protocols import Tokens
+from creperie.models.tokens import batches_by_length, pad_tokens
 
 if TYPE_CHECKING:
     import torch
@@ -61,31 +64,29 @@ def fewest_rows(rests: Sequence[Rest]) -> Rows:
     return rows
 
 
-def row_chunks(lengths: Sequence[int], most: int = 1 << 30) -> Iterator[list[int]]:
-    """Yield the indices of rows in chunks, shortest rows first. `lengths` are the rows' numbers of tokens. A chunk has
-    at most `most` rows, or fewer if their logits would not fit into memory.
+def read_rests(
+    rests: Sequence[Rest],
+    pad_id: int,
+    logits_of: Callable[[list[int], torch.Tensor, bool], torch.Tensor],
+    most: int = 1 << 30,
+) -> Iterator[tuple[int, np.ndarray]]:
+    """Yield the index of each rest, and the log-probabilities of its scored tokens as `read_chunk` returns them.
 
-    >>> list(row_chunks([3, 1, 2])), list(row_chunks([3, 1, 2], most=2))
-    ([[1, 2, 0]], [[1, 2], [0]])
+    At most `most` rows are read at a time, or fewer if their logits would not fit into memory. `logits_of` takes the
+    rows' prefixes, their tokens, and whether they are the last rows. The tokens are padded on the right, so that no
+    token of a row attends to padding.
     """
-    chunk: list[int] = []
-    for row in sorted(range(len(lengths)), key=lambda r: (lengths[r], r)):
-        if chunk and (lengths[row] * (len(chunk) + 1) > LOGITS or len(chunk) >= most):
-            yield chunk
-            chunk = []
-        chunk.append(row)
-    if chunk:
-        yield chunk
-
-
-def padded(rows: Sequence[np.ndarray], pad: int) -> torch.Tensor:
-    """Return rows of tokens as one tensor. It is padded on the right, so that no token of a row attends to padding."""
-    import torch
-
-    ids = np.full((len(rows), max(len(r) for r in rows)), pad, np.int64)
-    for row, own in enumerate(rows):
-        ids[row, : len(own)] = own
-    return torch.from_numpy(ids)
+    rows = fewest_rows(rests)
+    chunks = list(batches_by_length([len(ids) for ids in rows.ids], LOGITS, most))
+    for chunk in chunks:
+        at = {row: n for n, row in enumerate(chunk)}
+        members = [k for k, row in enumerate(rows.of) if row in at]
+        logs: list[np.ndarray] = [np.zeros(0, np.float32)] * len(members)
+        if any(len(rows.ids[row]) for row in chunk):
+            ids, _ = pad_tokens([Tokens(rows.ids[row]) for row in chunk], pad_id=pad_id)
+            logits = logits_of([rows.owners[row] for row in chunk], ids, chunk is chunks[-1])
+            logs = read_chunk(logits, [rests[k] for k in members], [at[rows.of[k]] for k in members])
+        yield from zip(members, logs, strict=True)
 
 
 def read_first(last: torch.Tensor, rests: Sequence[Rest]) -> np.ndarray:

@@ -1,8 +1,12 @@
-"""Export items with their images to Parquet files that `datasets.load_dataset` can open, and import such files."""
+"""Export of items with their images, and import of such files: Parquet files that `datasets.load_dataset` can open, and
+WebDataset shards, which are tar files of samples.
+"""
 
 from __future__ import annotations
 
+import io
 import json
+import tarfile
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
@@ -14,14 +18,14 @@ import pyarrow.parquet as pq
 
 from creperie.bench.benchmark import Benchmark, Info
 from creperie.bench.formats.format import FormatSource, described
-from creperie.bench.formats.native import items_of_columns
+from creperie.bench.formats.native import NEEDED, items_of_columns
 from creperie.bench.formats.published import finished
 from creperie.bench.formats.textfile import find_files
 from creperie.bench.images import image_reference, picture_bytes, picture_file, split_reference
 from creperie.bench.item import Item
 from creperie.bench.storage import new_folder
-from creperie.bench.stores import ParquetStore, image_columns
-from creperie.core import DataError, Progress, UsageError, read_parquet, silent, write_parquet
+from creperie.bench.stores import ParquetStore, TarStore, image_columns, tar_samples
+from creperie.core import DataError, Progress, UsageError, parse_json, read_parquet, silent, write_parquet
 
 #: items per file: a few hundred megabytes of photographs
 TOGETHER = 1000
@@ -104,7 +108,7 @@ def is_image_parquet(folder: Path) -> bool:
     return set(SCHEMA.names) <= set(schema.names) and "images" in image_columns(schema)
 
 
-def _read(source: FormatSource) -> Benchmark:
+def _read_parquet(source: FormatSource) -> Benchmark:
     files = find_files(source.path, lambda name: name.endswith(".parquet"), "Parquet file with items")
     store = ParquetStore(source.path, tuple(path for _, path in files))
     columns: dict[str, list[Any]] = {name: [] for name in SCHEMA.names if name != "images"}
@@ -126,4 +130,61 @@ def _read(source: FormatSource) -> Benchmark:
     return replace(bench, name=name, info=Info(title=name), images=store)
 
 
-FORMATS = (described("datasets", _read),)
+# -- WebDataset --------------------------------------------------------------------------------------------------------
+
+
+def export_webdataset(
+    bench: Benchmark, out: str | Path, *, force: bool = False, progress: Progress = silent
+) -> list[Path]:
+    """Write `test-000000.tar` and so on, and return the files.
+
+    A sample consists of `json` (id, subset, images, captions, match, tags), `txt` (its first true caption) and its
+    images: the first as `jpg` or `png`, further ones as `1.jpg` and so on.
+    """
+    check_images(bench)
+    folder = Path(out)
+    with new_folder(folder, replace_old=force) as draft, progress("items", len(bench), "items") as advance:
+        for first in range(0, len(bench), TOGETHER):
+            with tarfile.open(draft / f"test-{first // TOGETHER:06}.tar", "w") as tar:
+                for number in range(first, min(first + TOGETHER, len(bench))):
+                    item = bench[number]
+                    about = {name: getattr(item, name) for name in (*NEEDED, "tags")}
+                    document = json.dumps({**about, "creperie.name": bench.name}, ensure_ascii=False, default=dict)
+                    files = {".json": document.encode(), ".txt": (item.positives or ("",))[0].encode()}
+                    for k, image in enumerate(item.images):
+                        ending, data = picture_file(bench.images, image)
+                        files[f".{k}{ending}" if k else ending] = data
+                    for ending, data in files.items():
+                        entry = tarfile.TarInfo(f"{number:08}{ending}")
+                        entry.size = len(data)
+                        tar.addfile(entry, io.BytesIO(data))
+                    advance(1)
+    return sorted(folder.glob("*.tar"))
+
+
+def _read_webdataset(source: FormatSource) -> Benchmark:
+    files = find_files(source.path, lambda name: name.endswith(".tar"), "WebDataset shard")
+    columns: dict[str, list[Any]] = {name: [] for name in (*NEEDED, "tags")}
+    name = ""
+    for _, path in files:
+        for key, members, read in tar_samples(path):
+            where = f"{path}/{key}"
+            about = next((m for m in members if m.name.endswith(".json")), None)
+            document = parse_json(read(about).decode("utf-8", "replace"), where) if about else None
+            if not isinstance(document, dict) or not columns.keys() <= document.keys():
+                hint = "expected what `creperie data export --format webdataset` writes; `make --captions` reads others"
+                what = f"is not a valid sample: it needs a .json file with the fields {', '.join(columns)}"
+                raise DataError(what, where=where, hint=hint)
+            name = name or str(document.get("creperie.name", ""))
+            for column, values in columns.items():
+                values.append(document[column])
+    for names in columns["images"]:
+        if isinstance(names, list):  # else an error of `items_of_columns`
+            names[:] = [image_reference(name) if isinstance(name, str) else name for name in names]
+    bench = finished("webdataset", items_of_columns(columns, str(source.path)), files)
+    name = name or source.path.resolve().name
+    store = TarStore(source.path, tuple(path for _, path in files))
+    return replace(bench, name=name, info=Info(title=name), images=store)
+
+
+FORMATS = (described("datasets", _read_parquet), described("webdataset", _read_webdataset))
