@@ -27,7 +27,7 @@ def read_audit(path: Path) -> dict[str, Any]:
     audit = read_json(path)
     if not isinstance(audit, dict) or not {"verdict", "text", "hash", "subsets", "attackers", "results"} <= set(audit):
         raise DataError(
-            "does not hold the result of an audit", where=str(path), hint="write one with `creperie audit BENCH --json`"
+            "does not hold the result of an audit", where=path, hint="write one with `creperie audit BENCH --json`"
         )
     return audit
 
@@ -122,38 +122,43 @@ def write_audit_page(document: Mapping[str, Any], path: Path, place: str = "") -
     """Write an audit's document as an HTML page. The file is replaced only once the new one is complete. `place` is the
     benchmark as the user named it.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, audit_page(document, place))
 
 
 def audit_page(document: Mapping[str, Any], place: str = "") -> str:
     """Return an audit's document as one HTML page. `place` is the benchmark as the user named it."""
-    values = {
-        "found": document,
-        "answer": audit_answer(document),
-        "rows": blind_rows(document),
-        "marked": _marked,
-        "visible": _visible,
-    }
-    return render("auditing", "audit.html", title=f"Audit of {called(place, document['benchmark'])}", **values)
+    return render(
+        "auditing",
+        "audit.html",
+        title=f"Audit of {called(place, document['benchmark'])}",
+        found=document,
+        answer=audit_answer(document),
+        rows=blind_rows(document),
+        marked=_marked,
+        visible=_visible,
+    )
 
 
 def leaking_cells(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the leaks of all subsets. If no subset leaks by itself, return the leaks over all items together."""
     own = [{**leak, "subset": judged["subset"]} for judged in document["subsets"] for leak in judged["through"]]
-    return own or [row for row in (*document["results"], *document.get("views", ())) if row["leaks"]]
+    return own or [row for row in _all_rows(document) if row["leaks"]]
+
+
+def _all_rows(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [*document["results"], *document.get("views", ())]
 
 
 def cell_name(row: Mapping[str, Any]) -> str:
     """Return the part of the benchmark that a row is about, in words."""
-    words = {f"P{k}-N": f"{which} true captions against false ones" for k, which in ((1, "first"), (2, "second"))}
-    words |= {
-        f"P{k}-N{k}": f"{which} true captions against their own foils" for k, which in ((1, "first"), (2, "second"))
-    }
-    view, subset = str(row.get("view", "")), str(row["subset"])
+    words = {}
+    for k, which in ((1, "first"), (2, "second")):
+        words[f"P{k}-N"] = f"{which} true captions against false ones"
+        words[f"P{k}-N{k}"] = f"{which} true captions against their own foils"
+    view, whole = str(row.get("view", "")), row["subset"] in ("all", "macro")
     if not view:
-        return "all items" if subset in ("all", "macro") else subset
-    return words.get(view, view) + ("" if subset in ("all", "macro") else f" of {subset}")
+        return "all items" if whole else str(row["subset"])
+    return words.get(view, view) + ("" if whole else f" of {row['subset']}")
 
 
 def strongest_cell(document: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -163,8 +168,8 @@ def strongest_cell(document: Mapping[str, Any]) -> dict[str, Any] | None:
     # Not the highest accuracy, which an attacker can reach by chance on a few items.
     if document["verdict"] == "leaks" and (found := leaking_cells(document)):
         return max(found, key=lambda row: float(row["accuracy"]))
-    rows = [row for row in (*document["results"], *document.get("views", ())) if row["low"] is not None]
-    return max((row for row in rows if not row.get("cue")), key=lambda row: float(row["low"]), default=None)
+    rows = (row for row in _all_rows(document) if row["low"] is not None and not row.get("cue"))
+    return max(rows, key=lambda row: float(row["low"]), default=None)
 
 
 def audit_answer(document: Mapping[str, Any]) -> str:
@@ -175,9 +180,9 @@ def audit_answer(document: Mapping[str, Any]) -> str:
             what = f"{_chooses(top)} is right in {percent(top['accuracy'])} % of {cell_name(top)} (n = {top['n']:,})"
             return f"with so few items it may be luck that {what}"
         # Of the cells that include the threshold, that of most items: the attacker that keeps the question open.
-        rows = [row for row in (*document["results"], *document.get("views", ())) if row["high"] is not None]
-        wide = [row for row in rows if row["high"] >= document.get("threshold", THRESHOLD)] or [top]
-        top = max(wide, key=lambda row: (int(row["n"]), float(row["high"])))
+        limit = document.get("threshold", THRESHOLD)
+        wide = [row for row in _all_rows(document) if row["high"] is not None and row["high"] >= limit]
+        top = max(wide or [top], key=lambda row: (int(row["n"]), float(row["high"])))
         return (
             f"with so few items, {_chooses(top)} may be right in up to {percent(top['high'])} % of {cell_name(top)}"
             f" (n = {top['n']:,})"
@@ -220,8 +225,8 @@ def blind_rows(document: Mapping[str, Any]) -> list[list[Any]]:
     bits = {subset: max(float(row.get("bits") or 0) for row in mine.values()) for subset, mine in cells.items()}
     most = {subset: max(row["n"] for row in mine.values()) for subset, mine in cells.items()}
     for subset, mine in cells.items():
-        fewer = {name: row | {"fewer": f"n = {row['n']:,}"} for name, row in mine.items() if row["n"] < most[subset]}
-        mine.update(fewer)
+        for row in mine.values():
+            row |= {"fewer": f"n = {row['n']:,}"} if row["n"] < most[subset] else {}
     return [[s, most[s], *(mine.get(name) for name in names), f"{bits[s]:.2f}"] for s, mine in cells.items()]
 
 

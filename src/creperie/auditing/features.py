@@ -81,7 +81,7 @@ def pair_features(
     left, right = at[: len(rows)], at[len(rows) :]
     texts = pairs.captions_at(used)
     sparse, columns = ngram_differences([texts[i] for i in left], [texts[i] for i in right], columns)
-    summaries = np.array([summary(t) for t in texts], dtype=np.float64).reshape(len(texts), -1)
+    summaries = np.array([summary(t) for t in texts], np.float64).reshape(len(texts), -1)
     return PairFeatures(sparse, summaries[left] - summaries[right], summaries.shape[1], columns)
 
 

@@ -51,7 +51,7 @@ def fit_scale(margins: np.ndarray, *, signed: bool = False) -> float:
     size = np.sqrt(np.mean(np.square(margins))) if len(margins) else 0.0
     if not size > 0:
         return 1.0
-    x = np.asarray(margins, dtype=np.float64) / size
+    x = np.asarray(margins, np.float64) / size
     a = 0.0
     for _ in range(50):
         p = 1.0 / (1.0 + np.exp(np.clip(a * x, -500, 500)))
@@ -68,7 +68,7 @@ def bits(margins: np.ndarray) -> np.ndarray:
     """Return the information in bits that each pair reveals: 1 + log2 P(true caption). It is negative if that
     probability is below 1/2.
     """
-    return 1.0 - np.logaddexp(0.0, -np.asarray(margins, dtype=np.float64)) / np.log(2.0)
+    return 1.0 - np.logaddexp(0.0, -np.asarray(margins, np.float64)) / np.log(2.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +133,7 @@ def calibrated(
 
     If `learned` is None, a directed attacker is assumed to have learned from these pairs.
     """
-    raw = np.asarray(margins, dtype=np.float32)
+    raw = np.asarray(margins, np.float32)
     spreads = null_spreads(pairs, seed) if (directed if learned is None else learned) else np.ones(pairs.n_items)
     if directed:
         return AttackerMargins(pairs, raw, np.nan_to_num(raw.astype(np.float64)), directed, spreads)
@@ -214,7 +214,7 @@ def against_chance(wins: np.ndarray, clusters: np.ndarray, *, spread: float = 1.
     """
     if not len(wins):
         return math.nan
-    p = sign_flip_p(cluster_sums(np.asarray(wins, dtype=np.float64)[:, None] - 0.5, clusters)[:, 0])
+    p = sign_flip_p(cluster_sums(np.asarray(wins, np.float64)[:, None] - 0.5, clusters)[:, 0])
     if spread == 1.0 or p in (0.0, 1.0):
         return p
     return math.erfc(-normal_quantile(max(p, 1e-300) / 2) / spread / math.sqrt(2))
@@ -272,7 +272,7 @@ def distribution(values: Sequence[float] | np.ndarray) -> Distribution:
 
 
 def finite(values: Sequence[float] | np.ndarray) -> np.ndarray:
-    numbers = np.asarray(values, dtype=np.float64)
+    numbers = np.asarray(values, np.float64)
     return numbers[np.isfinite(numbers)]
 
 
@@ -297,6 +297,5 @@ def gap_shape(gaps: np.ndarray) -> GapShape:
     scale = float(np.abs(numbers).max()) if len(numbers) else math.nan
     counts = np.histogram(numbers / (scale or 1.0), bins=BINS, range=(-1, 1))[0] if len(numbers) else numbers
     whole, signs = distribution(numbers), np.sign(numbers)
-    shares = [mean_of(signs == sign) for sign in (1, 0, -1)]
-    figures = whole.n, whole.mean, whole.quantiles, shares[0], shares[1], shares[2]
-    return GapShape(*figures, scale, tuple(counts.tolist()))
+    positive, zero, negative = (mean_of(signs == sign) for sign in (1, 0, -1))
+    return GapShape(whole.n, whole.mean, whole.quantiles, positive, zero, negative, scale, tuple(counts.tolist()))

@@ -65,7 +65,7 @@ class Ensemble(MarginSource):
         """Yield, for each fold, a mask of its items and the pairs of the other folds. The members are trained on these
         pairs; if no member learns, None takes their place.
         """
-        fold = np.zeros(pairs.n_items, dtype=np.int64)
+        fold = np.zeros(pairs.n_items, np.int64)
         for keep in training_blocks(pairs):
             fold[keep] = grouped_folds(pairs.own_group[keep], STACKING_FOLDS, self.seed)
         for k in np.unique(fold):
@@ -82,7 +82,7 @@ class Ensemble(MarginSource):
 
     def _learned(self, pairs: Pairs, name: str, progress: Progress) -> dict[str, np.ndarray]:
         asked = self._answers(self.members, pairs, progress)
-        margins = np.full(len(pairs), np.nan, dtype=np.float32)
+        margins = np.full(len(pairs), np.nan, np.float32)
         of_blocks = [keep[pairs.item] for keep in training_blocks(pairs)]
         blocks = [replace(pairs.of_items(keep), counted=None) for keep in training_blocks(pairs)]
         learning = [k for k, a in enumerate(self.members) if learns(a)]

@@ -53,7 +53,7 @@ def likelihoods(learned: Sequence[str], asked: Sequence[str], seed: int = 0) -> 
         torch.manual_seed(seed)
         model = _network(FIRST + len(number)).to("cuda" if torch.cuda.is_available() else "cpu")
         _train(model, _coded(learned, number), seed)
-    scores = np.zeros(len(asked), dtype=np.float32)
+    scores = np.zeros(len(asked), np.float32)
     lines = _coded(asked, number)
     model.eval()
     with torch.inference_mode():

@@ -8,6 +8,8 @@ measures accuracy with the images and with noise in their place.
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -58,7 +60,7 @@ class ScoreSpread:
     void: int  #: items left out because a score is missing
     mean: float
     quartiles: tuple[float, float, float, float, float]  #: minimum, 25 %, median, 75 %, maximum
-    gap: float = float("nan")
+    gap: float = math.nan
     above: int = 0
     ties: int = 0
 
@@ -104,14 +106,14 @@ def probe_order(
     """
     captions = captions_of(bench)
     items: list[Item] = []
-    left_out = {"shuffles are alike": 0}  # too short to be shuffled in four ways
+    left_out = Counter({"shuffles are alike": 0})  # too short to be shuffled in four ways
     seen: set[tuple[str, ...]] = set()
     for source, texts in _shuffled(captions.sources, ORDERS, seed):
         if source.text in texts:
             left_out["shuffles are alike"] += 1
             continue
         if references and (not source.others or source.images in seen):
-            left_out["no other caption"] = left_out.get("no other caption", 0) + (not source.others)
+            left_out["no other caption"] += not source.others
             continue
         seen.add(source.images)
         # The first caption is the reference; without references, a generated caption takes its place.
@@ -175,20 +177,15 @@ def _spreads(run: Run, kinds: Sequence[str]) -> list[ScoreSpread]:
     table = _first_row(run)[:, 1:]
     whole = np.isfinite(table).all(axis=1)
     complete = table[whole].astype(np.float64)
-    unit = float(np.sqrt(complete.var(axis=0).mean())) if len(complete) else float("nan")
+    unit = float(np.sqrt(complete.var(axis=0).mean())) if len(complete) else math.nan
     spreads = []
     for column, kind in enumerate(kinds):
         scores = complete[:, column]
         points = np.quantile(scores, [0, 0.25, 0.5, 0.75, 1]) if len(complete) else np.full(5, np.nan)
-        spread = ScoreSpread(
-            run.model, metric_of(run), kind, len(complete), int((~whole).sum()), mean_of(scores), (*points.tolist(),)
-        )
-        if column:
-            differences = table[whole, 0] - table[whole, column]
-            gap = mean_of(differences) / unit if unit else float("nan")
-            above, ties = int((differences > 0).sum()), int((differences == 0).sum())
-            spread = replace(spread, gap=gap, above=above, ties=ties)
-        spreads.append(spread)
+        about = run.model, metric_of(run), kind, len(complete), int((~whole).sum()), mean_of(scores)
+        lead = table[whole, 0] - table[whole, column] if column else np.zeros(0)
+        gap = mean_of(lead) / unit if unit else math.nan
+        spreads.append(ScoreSpread(*about, (*points.tolist(),), gap, int((lead > 0).sum()), int((lead == 0).sum())))
     return spreads
 
 
@@ -231,11 +228,11 @@ def probe_cases(
     maker = content_maker("content", MakeOptions(seed=seed, others=others), captions)
     proposals = maker.propose(captions.sources)
     items: list[Item] = []
-    left_out: dict[str, int] = {}
+    left_out: Counter[str] = Counter()
     for (source, foils), proposal in zip(_shuffled(captions.sources, shuffles, seed), proposals, strict=True):
         why = proposal.skipped or ("shuffles are alike" if source.text in foils else "")
         if why:
-            left_out[why] = left_out.get(why, 0) + 1
+            left_out[why] += 1
             continue
         bare, *fluent = (c.text for c in proposal.candidates)
         items += [
@@ -310,6 +307,6 @@ def _item(source: SourceCaption, subset: str, captions: tuple[str, ...], true: i
 
 def _benchmark(bench: Benchmark, probe: str, items: Sequence[Item]) -> Benchmark:
     if not items:
-        what = f"no caption can be used for the probe {probe!r}"
-        raise UsageError(what, where=bench.name, hint="use a benchmark with longer captions, or with more of them")
+        hint = "use a benchmark with longer captions, or with more of them"
+        raise UsageError(f"no caption can be used for the probe {probe!r}", where=bench.name, hint=hint)
     return from_items(f"{bench.name}~{probe}", items, images=bench.images)

@@ -32,6 +32,11 @@ class AttackerEntry:
     prefers: str = ""
     otherwise: str = ""
 
+    @property
+    def choices(self) -> tuple[str, str]:
+        """What the attacker chooses, and what it chooses if its rule is reversed."""
+        return self.prefers, self.otherwise
+
 
 _TABLE: dict[str, dict[str, Any]] = packaged_toml("creperie.auditing", "attackers.toml")
 #: Every attacker by name, in the order in which they are run.

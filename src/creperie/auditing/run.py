@@ -30,7 +30,7 @@ from creperie.auditing.measure import (
 )
 from creperie.auditing.null import BOUND
 from creperie.auditing.options import AuditOptions
-from creperie.auditing.pairs import ArrowTexts, Pairs, image_pairs_of, item_gaps, own_foils, pairs_of
+from creperie.auditing.pairs import ArrowTexts, Pairs, image_pairs_of, item_gaps, items_in, own_foils, pairs_of
 from creperie.auditing.registry import entry_of, several_learned
 from creperie.auditing.result import Audit, answers_on, cues_of, examples_of, shapes_of
 from creperie.auditing.sampling import Sample, over_all_pairs, sample_for
@@ -310,7 +310,7 @@ class Attack:
             figures = measure_attacker(of_subset, sample.p_factors[subset] if sample else 1)
             figures = replace(figures, p=min(1.0, figures.p * best.tried), high=max(figures.high, best.high))
             if subset != ALL:
-                raw[(answers.pairs.subset == answers.pairs.subsets.index(subset))[answers.pairs.item]] = of_subset.raw
+                raw[items_in(answers.pairs, subset)[answers.pairs.item]] = of_subset.raw
             if figures.n and figures.nans < figures.pairs:
                 choice = attacker.prefers if figures.direction > 0 else attacker.otherwise
                 if best.cue:
@@ -333,7 +333,7 @@ class Attack:
         models: AttackerModels,
     ) -> Measurements:
         """Return all measurements for the verdict on a subset, or on "all"."""
-        of_subset = np.ones(pairs.n_items, dtype=bool) if subset == ALL else pairs.subset == pairs.subsets.index(subset)
+        of_subset = items_in(pairs, subset)
         attackable, seen = of_subset & (pairs.per_item > 0), [r for r in rows if r.subset == subset]
         count = int(attackable.sum())
         answers = effective_items((r.measure for r in seen), count)

@@ -366,6 +366,7 @@ def judge(seen: Measurements) -> Judgement:
     below = [r for r in reversed(ordered) if r.p_holm < SIGNIFICANCE and r.measure.accuracy < 0.5]
     wrong = [r for r in below if _upper(r) >= seen.threshold]
     widest = max(measured, key=_upper, default=None)
+    families = dict.fromkeys(family_of(row.attacker) for row in measured)
     clean = Judgement(
         seen,
         "unsolvable" if seen.unsolvable else "clean",
@@ -374,7 +375,7 @@ def judge(seen: Measurements) -> Judgement:
         strongest=ordered[0] if ordered else None,
         headline=_strongest_of_all(measured),
         bound=_upper(widest) if widest else math.nan,
-        against=_families(measured),
+        against=tuple(sorted(families, key=lambda name: name in LEARNED_FAMILIES)),
         needed=_needed(widest, seen.threshold) if widest else 0,
     )
     if through:
@@ -437,11 +438,6 @@ def _needed(row: AuditRow, threshold: float) -> int:
         return 0
     spread = m.n * (limit - far) ** 2 / (limit * (1 - limit)) * aim * (1 - aim)
     return next((n for p in shares if (n := math.ceil(spread / (aim - p) ** 2)) > m.n), m.n + 1)
-
-
-def _families(rows: Iterable[AuditRow]) -> tuple[str, ...]:
-    families = dict.fromkeys(family_of(row.attacker) for row in rows)
-    return tuple(sorted(families, key=lambda name: name in LEARNED_FAMILIES))
 
 
 def judge_all(whole: Judgement, subsets: Sequence[Judgement]) -> Judgement:

@@ -125,7 +125,7 @@ class Layout:
         if int(where.sum()) != len(values):
             what = f"{needs} has {len(values)} scores, but the scored items need {int(where.sum())}"
             raise DataError(what, hint="give one score for each pair of an image and a caption of every scored item")
-        flat = np.full(int(widths.sum()), np.nan, dtype=np.float32)
+        flat = np.full(int(widths.sum()), np.nan, np.float32)
         flat[where] = values
         return flat
 

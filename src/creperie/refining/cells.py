@@ -21,7 +21,7 @@ def unit_gaps(gaps: np.ndarray) -> np.ndarray:
     >>> unit_gaps(np.array([[0.5, 4.0], [-0.25, -2.0]])).tolist()
     [[0.5, 1.0], [-0.25, -0.5]]
     """
-    columns = np.asarray(gaps, dtype=np.float64)
+    columns = np.asarray(gaps, np.float64)
     if columns.ndim == 1:
         columns = columns[:, None]
     if not np.isfinite(columns).all():

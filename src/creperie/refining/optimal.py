@@ -182,7 +182,7 @@ class _Near:
         """
         spread = np.median(self.price) + 1e-3
         order = np.argsort(self.price + rng.exponential(spread, len(self.price)), kind="stable")
-        free = np.zeros(len(self.price), dtype=bool)
+        free = np.zeros(len(self.price), bool)
         free[order[:size]] = True
         return free
 
@@ -279,7 +279,7 @@ def _draw(codes: np.ndarray, amounts: np.ndarray, seed: int) -> np.ndarray:
     item.
     """
     shuffled = np.random.Generator(np.random.PCG64(seed)).permutation(len(codes))
-    keep = np.zeros(len(codes), dtype=bool)
+    keep = np.zeros(len(codes), bool)
     keep[first_of_each(shuffled, codes[shuffled], amounts)] = True
     return keep
 

@@ -39,7 +39,7 @@ def symmetric_part(surplus: Sequence[ItemSurplus], time_limit: float = 60.0) -> 
     """
     # Items in which this already holds for every pair are always kept. An item is removed if one of its pairs occurs in
     # no other item in the opposite order; a small integer programme decides about the rest.
-    keep = np.array([not s.pairs for s in surplus], dtype=bool)
+    keep = np.array([not s.pairs for s in surplus], bool)
     if left := seen_both_ways(surplus):
         paired = [surplus[i] for i in left]
         keep[left] = largest_part(surplus_table(paired), paired, time_limit)
@@ -107,7 +107,7 @@ def largest_part(
         options={"time_limit": time_limit},
     )
     if answer.x is None:  # no solution in time: the empty part is always symmetric
-        return np.zeros(n, dtype=bool)
+        return np.zeros(n, bool)
     return np.asarray(answer.x[:n]) > 0.5
 
 

@@ -268,7 +268,7 @@ class _Chooser:
         chosen separately, with the answers of attackers that learned from that half only. Otherwise all items are
         chosen together.
         """
-        how, everything = self.plan.how, np.ones(self.pairs.n_items, dtype=bool)
+        how, everything = self.plan.how, np.ones(self.pairs.n_items, bool)
         gaps = np.zeros((self.pairs.n_items, len(seen)))
         if how.asks or how.surplus is not None:
             return self._choose(everything, gaps, seen)
@@ -305,10 +305,10 @@ class _Chooser:
         the removals.
         """
         bench, pairs, method = self.bench, self.pairs, self.plan.how
-        keep = np.zeros(pairs.n_items, dtype=bool)
+        keep = np.zeros(pairs.n_items, bool)
         removed = [Removal(row, "unsolvable", "") for row in np.flatnonzero(pairs.unsolvable & among).tolist()]
         by_subset = {name: pairs.subset == s for s, name in enumerate(pairs.subsets)}
-        masks = {ALL: np.ones(pairs.n_items, dtype=bool)} if self.plan.together else by_subset
+        masks = {ALL: np.ones(pairs.n_items, bool)} if self.plan.together else by_subset
         outcomes, names = [], tuple(a.name for a in seen)
         for name, mask in masks.items():
             inside = mask & among & ~pairs.unsolvable

@@ -91,7 +91,7 @@ def gaps_from_odds(pairs: Pairs, log_odds: np.ndarray) -> np.ndarray:
     """
     # The log-odds themselves are not used because they have no limits: beside one very confident answer, all other gaps
     # would look alike.
-    return np.nan_to_num(item_mean(pairs, np.nan_to_num(np.tanh(np.asarray(log_odds, dtype=np.float64) / 2))))
+    return np.nan_to_num(item_mean(pairs, np.nan_to_num(np.tanh(np.asarray(log_odds, np.float64) / 2))))
 
 
 def attacker_gaps(pairs: Pairs, attacker: Attacker, progress: Progress) -> np.ndarray:

@@ -36,7 +36,7 @@ def syntaxbias_scores(gaps: np.ndarray) -> np.ndarray:
     >>> syntaxbias_scores(np.array([2.0, -0.5, 0.0])).tolist()
     [1.0, -0.25, 0.0]
     """
-    values = np.asarray(gaps, dtype=np.float64)
+    values = np.asarray(gaps, np.float64)
     largest = np.abs(values).max(initial=0.0)
     return values / largest if largest > 0 else values
 

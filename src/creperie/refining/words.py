@@ -41,7 +41,7 @@ def even_part(surplus: Sequence[ItemSurplus], seed: int, time_limit: float = 60.
     # over all other items would reveal the true caption of any item. To avoid this, the largest part whose surpluses
     # sum to zero is found first, and a random sign is drawn for each of its items. The sums of the signed surpluses are
     # the aim, and the kept items come as close to it as possible.
-    keep = np.array([not s.pairs for s in surplus], dtype=bool)
+    keep = np.array([not s.pairs for s in surplus], bool)
     if left := seen_both_ways(surplus):
         paired = [surplus[i] for i in left]
         table = surplus_table(paired)

@@ -164,7 +164,7 @@ def chosen_rows(table: pa.Table, where: Mapping[str, tuple[str, ...]]) -> np.nda
     """Return the indices of the rows with permitted values. `where` maps a column to its permitted values. Raise an
     error if no row is left.
     """
-    good = np.ones(len(table), dtype=bool)
+    good = np.ones(len(table), bool)
     for name, permitted in where.items():
         good &= _among(table.column(name), permitted)
         if not good.any():
@@ -198,7 +198,7 @@ def _complete(table: pa.Table, columns: list[str], analysis: Analysis) -> tuple[
     """Return the indices of the complete rows, and the number of other rows. A row is complete if it has no missing
     values and only declared levels.
     """
-    good = np.ones(len(table), dtype=bool)
+    good = np.ones(len(table), bool)
     for name in columns:
         values = table.column(name)
         good &= ~np.asarray(pc.is_null(values, nan_is_null=True), bool)
@@ -314,7 +314,7 @@ def grouped(table: pa.Table, term: str) -> np.ndarray:
     """Return a group number for each row. Rows with the same values in the columns of the random term are in the same
     group.
     """
-    codes = np.zeros(len(table), dtype=np.int64)
+    codes = np.zeros(len(table), np.int64)
     for name in term.split(":"):
         level = table.column(name).combine_chunks().dictionary_encode().indices.fill_null(-1).to_numpy() + np.int64(1)
         codes = np.unique(codes * (int(level.max()) + 1) + level, return_inverse=True)[1]

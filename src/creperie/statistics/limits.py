@@ -68,7 +68,7 @@ def half_truths(captions: Sequence[Sequence[str]], layout: Layout) -> np.ndarray
     A model whose scores rise with the number of things that a caption mentions is worse than chance on such items
     (Kargi, Uselis and Oh 2026).
     """
-    mask = np.zeros(len(layout), dtype=bool)
+    mask = np.zeros(len(layout), bool)
     for group in layout.groups:
         true, false = np.flatnonzero(group.match.any(axis=0)), np.flatnonzero(~group.match.any(axis=0))
         for n in group.items if len(true) and len(false) else ():

@@ -234,7 +234,7 @@ def _covariance(optimum: Optimum, theta: np.ndarray) -> tuple[np.ndarray, list[s
     """Return the covariance of the fixed effects, computed from the joint Hessian, and a list of notes. Standard
     deviations of zero are treated as known.
     """
-    used = np.append(theta > 0, np.ones(len(optimum.x) - len(theta), dtype=bool))
+    used = np.append(theta > 0, np.ones(len(optimum.x) - len(theta), bool))
     hessian = optimum.hessian[np.ix_(used, used)]
     first = int((theta > 0).sum())
     if np.linalg.eigvalsh(hessian)[0] > 0:

@@ -307,7 +307,7 @@ class _Common:
         right = (plan.accuracy or 0.0) + far * math.sqrt(spread**2 - 1) / 2 / math.sqrt(n)
         drawn = np.where(rng.random(n) < math.sqrt(FAMILY), shared[:n], self._uniform(n))
         margins = np.where(drawn < right, 1.0, -1.0) * (rng.random(n) < entry.tells)
-        zeros = np.zeros(n, dtype=np.int64)
+        zeros = np.zeros(n, np.int64)
         pairs = Pairs(["", "."], zeros, zeros + 1, np.arange(n), zeros, zeros, ("planned",), _images(plan, n))
         return AttackerMargins(pairs, margins.astype(np.float32), margins, False, np.full(n, spread))
 

@@ -208,7 +208,7 @@ def _leaking(answers: Answers, blind: Sequence[str]) -> np.ndarray:
     """Return a boolean for each item: True if at least one of the runs without images gets it right. `blind` holds
     the folders of these runs.
     """
-    leaking = np.zeros(len(answers.right), dtype=bool)
+    leaking = np.zeros(len(answers.right), bool)
     keys = item_keys(answers.first.table)
     for run in map(load_run, blind):
         hits = {key for key, o in zip(item_keys(run.table), run.outcomes(run.tasks[0]), strict=True) if o == HIT}

@@ -52,7 +52,7 @@ def read_table(path: str | Path) -> pa.Table:
     file = Path(path)
     _check_suffix(file)
     if not file.is_file():
-        raise UsageError("there is no such file", where=str(file), hint="check the path")
+        raise UsageError("there is no such file", where=file, hint="check the path")
     try:
         if file.suffix == ".parquet":
             check_columns(len(pq.read_schema(file).names), str(file))
@@ -67,7 +67,7 @@ def read_table(path: str | Path) -> pa.Table:
         return csv.read_csv(file, parse_options=parse, convert_options=convert)
     except (OSError, pa.ArrowException) as e:
         what = f"cannot be read as a table ({' '.join(str(e).split())[:160]})"
-        raise DataError(what, where=str(file), hint="give a CSV, TSV or Parquet file with one header row") from None
+        raise DataError(what, where=file, hint="give a CSV, TSV or Parquet file with one header row") from None
 
 
 def write_table(table: pa.Table, path: str | Path) -> Path:
@@ -90,7 +90,7 @@ def write_table(table: pa.Table, path: str | Path) -> Path:
 def _check_suffix(file: Path) -> None:
     if file.suffix not in SUFFIXES:
         raise UsageError(
-            "does not end in a suffix of a table file", where=str(file), hint="end it in " + ", ".join(SUFFIXES)
+            "does not end in a suffix of a table file", where=file, hint="end it in " + ", ".join(SUFFIXES)
         )
 
 

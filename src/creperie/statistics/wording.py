@@ -58,11 +58,11 @@ def preferred(
     both = pa.chunked_array([*captions.chunks, *foils.chunks], pa.string()).combine_chunks().dictionary_encode()
     texts = both.dictionary.to_pylist()
     order = sorted(range(len(texts)), key=lambda k: (len(texts[k]), texts[k]))
-    scores = np.full(len(texts), np.nan, dtype=np.float32)
+    scores = np.full(len(texts), np.nan, np.float32)
     with progress(preference.name, len(texts), "captions") as advance:
         for start in range(0, len(order), preference.batch):
             batch = order[start : start + preference.batch]
-            scores[batch] = np.asarray(preference.score([texts[k] for k in batch]), dtype=np.float32)
+            scores[batch] = np.asarray(preference.score([texts[k] for k in batch]), np.float32)
             advance(len(batch))
     if np.isnan(scores).any():
         missing = texts[int(np.flatnonzero(np.isnan(scores))[0])]

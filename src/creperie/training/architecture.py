@@ -60,7 +60,7 @@ class Words:
         ids = [self.index.get(word, self.unknown) for word in split_words(text)]
         room = self.context - 2
         fitted = [self.start, *ids[:room], self.end]
-        return Tokens(np.asarray(fitted, dtype=np.int64), max(0, len(ids) - room))
+        return Tokens(np.asarray(fitted, np.int64), max(0, len(ids) - room))
 
 
 def vocabulary_of(captions: Iterable[str], context: int) -> Words:

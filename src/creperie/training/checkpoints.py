@@ -41,7 +41,7 @@ def write_checkpoint(out: Path, step: int, state: dict[str, Any]) -> None:
         last = f"the last good one is {newest(out)}" if newest(out) else "there is no earlier one"
         what = f"the checkpoint of step {step} cannot be written ({str(e).splitlines()[0][:120]}); {last}"
         hint = "free some space and run the same command again: it continues from there"
-        raise DataError(what, where=str(path), hint=hint) from e
+        raise DataError(what, where=path, hint=hint) from e
 
 
 def newest(out: Path) -> Path | None:
@@ -57,7 +57,7 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
         state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
     except (OSError, RuntimeError, EOFError, ValueError, KeyError) as e:
         raise DataError(
-            f"cannot be read ({str(e).splitlines()[0][:100]})", where=str(path), hint="delete this checkpoint to resume"
+            f"cannot be read ({str(e).splitlines()[0][:100]})", where=path, hint="delete this checkpoint to resume"
         ) from e
     return state
 
@@ -85,7 +85,7 @@ def open_run(out: Path, job: dict[str, Any], force: bool) -> dict[str, Any]:
     if out.exists() and any(out.iterdir()):
         if not path.is_file():
             what = "the folder is not empty and contains no training run"
-            raise UsageError(what, where=str(out), hint="choose another, or empty it")
+            raise UsageError(what, where=out, hint="choose another, or empty it")
         if force:
             shutil.rmtree(out)
     document = _read_document(path) if path.is_file() else {}
@@ -100,9 +100,7 @@ def open_run(out: Path, job: dict[str, Any], force: bool) -> dict[str, Any]:
     if not same:
         changed = sorted(k for k in {*before, *now} if before.get(k) != now.get(k))
         hint = "choose another folder, or pass `force=True` to start over"
-        raise UsageError(
-            f"the folder contains another training run: {', '.join(changed)} differ", where=str(out), hint=hint
-        )
+        raise UsageError(f"the folder contains another training run: {', '.join(changed)} differ", where=out, hint=hint)
     _sweep_drafts(out)
     return document
 
@@ -111,7 +109,7 @@ def _read_document(path: Path) -> dict[str, Any]:
     again = "pass `force=True` to start over"
     document = read_json(path, again=again)
     if not isinstance(document, dict) or not isinstance(document.get("job"), dict):
-        raise DataError("is not the record of a training run", where=str(path), hint=again)
+        raise DataError("is not the record of a training run", where=path, hint=again)
     return document
 
 

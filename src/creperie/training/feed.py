@@ -78,7 +78,7 @@ class Feed:
         self.data, self.student, self.settings, self.device = data, student, settings, device
         self.size = min(settings.batch, len(data))
         self.cut = 0
-        self._order = (-1, np.zeros(0, dtype=np.int64))
+        self._order = (-1, np.zeros(0, np.int64))
         self._number_texts(truncate)
         self._number_pictures(progress)
 
@@ -144,7 +144,7 @@ class Feed:
         of texts. The draw depends on `number`, the number of the batch, so other epochs draw other foils.
         """
         if self.settings.objective == "clip":
-            return np.zeros(0, dtype=np.int64)
+            return np.zeros(0, np.int64)
         draws = np.random.Generator(np.random.PCG64([self.settings.seed, number, 1])).random(len(rows))
         starts = self._foils.offsets.to_numpy()
         counts = starts[rows + 1] - starts[rows]

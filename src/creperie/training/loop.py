@@ -128,7 +128,7 @@ class _TrainingRun:
         self.total = job.settings.total(len(job.data)) if self.trained_weights else 0
         if self.total and self.settings.warmup >= self.total:
             what = f"the warm-up takes {self.settings.warmup} steps, but the whole run only {self.total}"
-            raise UsageError(what, where=str(out), hint="pass a shorter `warmup=`, or train longer")
+            raise UsageError(what, where=out, hint="pass a shorter `warmup=`, or train longer")
         self.device = str(find_place(device).torch_device)
         self.network = job.student.network.to(self.device)
         self.weights = [weight for weight in self.network.parameters() if weight.requires_grad]
@@ -261,7 +261,7 @@ class _TrainingRun:
         last = checkpoints.newest(self.out) or "none"
         return DivergedError(
             f"the loss of step {step} is {value} (batch: {listing(keys, 4)}); last good checkpoint: {last}",
-            where=str(self.out),
+            where=self.out,
             hint="look at these records, or train with a lower `lr=` or with `clip_norm=1`",
         )
 

@@ -39,7 +39,7 @@ def split_by_image(bench: Benchmark, share: float = 0.4, seed: int = 0) -> tuple
     targets = share * counts.sum(axis=0)
     order = np.random.Generator(np.random.PCG64(seed)).permutation(len(groups))
     order = order[np.argsort(-counts[order].sum(axis=1), kind="stable")]
-    taken, chosen = np.zeros(len(names)), np.zeros(len(groups), dtype=bool)
+    taken, chosen = np.zeros(len(names)), np.zeros(len(groups), bool)
     for k in order.tolist():
         own = counts[k] > 0
         # taken if that brings the subsets of the group closer to their share

@@ -202,7 +202,7 @@ def validate(
     one process keeps enough requests in flight.
     """
     if out is not None and Path(out).exists():
-        raise UsageError("this folder already exists", where=str(out), hint="choose another, or remove it")
+        raise UsageError("this folder already exists", where=out, hint="choose another, or remove it")
     served = uri.startswith("api:")
     if served and engine is not None:
         what = "a validator that waits for a server gains nothing from more workers"
