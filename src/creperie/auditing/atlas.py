@@ -73,7 +73,7 @@ def _html_cells(
     replaced by coloured cells. `mine` holds the result of the strongest attacker of each family.
     """
     n = max(int(one["n"]) for one in mine.values())
-    figures: list[Any] = []
+    figures = []
     for family in families:
         one = mine.get(family)
         fewer = {"fewer": f"n = {one['n']:,}"} if one and one["n"] < n else {}

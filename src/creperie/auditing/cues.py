@@ -206,7 +206,7 @@ def _margins(pairs: Pairs, alone: OneSided, digests: np.ndarray) -> Iterator[np.
     """Yield one array for each cue, with one entry per pair. It is 1 if only the true caption contains the cue, −1 if
     only the false one does, and 0 otherwise.
     """
-    parts: list[tuple[np.ndarray, ...]] = []
+    parts = []
     for rows in _pieces(pairs) if len(digests) else []:
         digest, pair, true = alone(pairs, rows)
         order = np.argsort(digests)

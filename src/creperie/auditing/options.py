@@ -45,7 +45,7 @@ def changed_options(*groups: Any) -> dict[str, Any]:
     >>> changed_options(AuditOptions(("surface", "+judge"), syntax=True))
     {'attackers': 'surface,+judge', 'syntax': True}
     """
-    changed: dict[str, Any] = {}
+    changed = {}
     for group in groups:
         for name, about in options_in(type(group)).items():
             value = getattr(group, name)

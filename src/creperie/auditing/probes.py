@@ -105,9 +105,9 @@ def probe_order(
     of each image is used.
     """
     captions = captions_of(bench)
-    items: list[Item] = []
+    items = []
     left_out = Counter({"shuffles are alike": 0})  # too short to be shuffled in four ways
-    seen: set[tuple[str, ...]] = set()
+    seen = set()
     for source, texts in _shuffled(captions.sources, ORDERS, seed):
         if source.text in texts:
             left_out["shuffles are alike"] += 1
@@ -123,7 +123,7 @@ def probe_order(
     writer = captioner or next((m for m in models if not isinstance(m, str) or m.startswith(("vlm:", "api:"))), "")
     judged: Benchmark | None = None
     descriptions: tuple[dict[str, str], ...] = ()
-    spreads: list[ScoreSpread] = []
+    spreads = []
     for model in models:
         (run,) = score_all([shuffled], [model], options, progress=progress)
         if not references and not {"image_text", "text"} & set(run.inputs):
@@ -150,7 +150,7 @@ def _described(
         )
     model = load_model(writer, device=options.device, dtype=options.dtype) if isinstance(writer, str) else writer
     items = list(shuffled)
-    descriptions: list[str] = []
+    descriptions = []
     for at in range(0, len(items), TOGETHER):
         descriptions += caption_images(
             model, [open_image(shuffled.images, i.images[0]) for i in items[at : at + TOGETHER]]
@@ -227,7 +227,7 @@ def probe_cases(
     captions = captions_of(bench)
     maker = content_maker("content", MakeOptions(seed=seed, others=others), captions)
     proposals = maker.propose(captions.sources)
-    items: list[Item] = []
+    items = []
     left_out: Counter[str] = Counter()
     for (source, foils), proposal in zip(_shuffled(captions.sources, shuffles, seed), proposals, strict=True):
         why = proposal.skipped or ("shuffles are alike" if source.text in foils else "")
@@ -241,7 +241,7 @@ def probe_cases(
             _item(source, CASES[2], (bare, *fluent)),
         ]
     three = _benchmark(bench, "cases", items)
-    rows: list[dict[str, Any]] = []
+    rows = []
     for model in models:
         (run,) = score_all([three], [model], options, progress=progress)
         chosen = next((t for t in ("itt", "blind") if t in run.tasks), "")
@@ -265,7 +265,7 @@ def probe_images(
     progress: Progress = silent,
 ) -> Probed:
     """Return accuracies by subset, with the images and with noise in their place (Figure 4 of the SADE paper)."""
-    rows: list[dict[str, Any]] = []
+    rows = []
     for model in models:
         asked = replace(options or ScoreOptions(), tasks=("itt",))
         with_image, without = score_all([bench, blind_twin(bench, "noise", seed)], [model], asked, progress=progress)

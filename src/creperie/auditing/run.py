@@ -244,7 +244,7 @@ class Attack:
         The view P1-N compares the first true caption of each item with the false captions, P2-N the second, and so on.
         If every true caption has its own foil, it is compared only with that foil (P1-N1, P2-N2 …).
         """
-        rows: list[AuditRow] = []
+        rows = []
         own = own_foils(bench)
         for k in range(pairs.most_positives):
             rows += self.on(self.counted(pairs_of(bench, positive=k)), f"P{k + 1}-N{k + 1 if own else ''}")[0]
@@ -398,7 +398,7 @@ def repaired(bench: Benchmark) -> Benchmark:
     the same.
     """
     offsets, captions = bench.ragged("captions")
-    tidied: list[str] = []
+    tidied = []
     for captions_of_item in (row for piece in bench.pieces(["captions"], 1024) for row in piece.column(0).to_pylist()):
         tidied += tidy_together(captions_of_item)
     texts = pa.array(tidied, pa.string())

@@ -56,7 +56,7 @@ class Layout:
     @cached_property
     def groups(self) -> tuple[ShapeGroup, ...]:
         """The items grouped by match matrix, smaller matrices first. Every item is in exactly one group."""
-        groups: list[ShapeGroup] = []
+        groups = []
         shapes = self.rows.astype(np.int64) << 32 | self.columns
         for shape in np.unique(shapes):
             rows, columns = int(shape) >> 32, int(shape) & 0xFFFFFFFF
@@ -140,8 +140,8 @@ class Layout:
 
 def layout_of(matches: Iterable[Sequence[Sequence[object]]]) -> Layout:
     """Return the layout of match matrices that are given as lists or tuples."""
-    rows: list[int] = []
-    columns: list[int] = []
+    rows = []
+    columns = []
     flat: list[bool] = []
     for match in matches:
         rows.append(len(match))

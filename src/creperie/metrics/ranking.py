@@ -40,7 +40,7 @@ def ranked(layout: Layout, scores: np.ndarray) -> Ranked:
     >>> ranks.best.tolist(), ranks.worst.tolist()
     ([2], [3])
     """
-    parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+    parts = []
     for group, cells in layout.blocks("image_text", scores):
         best, worst, void = ranks(group.match, cells)
         covered = ~void

@@ -187,7 +187,7 @@ def score_models(
         *((("creperie", uri), pairs, "itt", "small CLIP trained here") for uri in trained),
     ]
     absent = [package for (package, uri), *_ in jobs if model_fault(uri)]
-    rows: list[Row] = []
+    rows = []
     for (package, uri), part, task, what in jobs:
         if package in absent:
             continue

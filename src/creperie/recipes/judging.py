@@ -109,7 +109,7 @@ def run_probe(job: StageJob) -> dict[str, Any]:
     bench = chosen_items(load(job.input, images=job.option("images") or None), (), job.option("limit") or None)
     options = ScoreOptions(device=job.option("device"))
     models = [*job.option("models"), *trained_models(job.inputs[1:])]
-    orders: list[list[Any]] = []
+    orders = []
     for what in job.option("to"):
         if what not in PROBES:
             raise unknown("probe", what, PROBES)
@@ -202,8 +202,8 @@ def run_stats(job: StageJob) -> dict[str, Any]:
         raise UsageError(f"stage {job.name!r} needs runs and their benchmark", hint="write `from: [score, make]`")
     reading = TableReading(grammar=load_preference(job.option("grammar") or LINK_GRAMMAR))
     long = long_table(runs, benches, reading, job.progress)
-    fitted: dict[str, Any] = {}
-    drawn: dict[str, str] = {}
+    fitted = {}
+    drawn = {}
     for name in job.option("presets"):
         chosen = find_analysis_preset(name)
         own = {"family": job.option("family"), "random": tuple(job.option("random"))}

@@ -124,8 +124,8 @@ def run_make(job: StageJob) -> dict[str, Any]:
 
     options, captions = job.settings(MakerOptions), _captions(job.input)
     engine = engine_for(job, options.model)
-    parts: list[Benchmark] = []
-    reports: dict[str, Any] = {}
+    parts = []
+    reports = {}
     for maker in job.option("makers"):
         folder = job.work / slug(maker)
         if not (folder / REPORT_FILE).is_file():
@@ -311,7 +311,7 @@ def _renamed(items: Iterable[Item], names: Mapping[str, str]) -> list[Item]:
 
     If two subsets become one and both have an item with the same id, a number is added to the id.
     """
-    renamed: list[Item] = []
+    renamed = []
     seen: Counter[tuple[str, str]] = Counter()
     for item in items:
         subset = _new_name(item.subset, names)

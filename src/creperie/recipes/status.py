@@ -72,7 +72,7 @@ def paper_status(folders: Sequence[Path]) -> list[PaperPart]:
     """Return the status of every table and figure of the five papers. `folders` are the recipe runs to consider."""
     made = _gather(folders)
     tables = {table.key.lower(): table for table in published_tables()}
-    parts: list[PaperPart] = []
+    parts = []
     for paper in papers():
         own = made.get(paper["recipe"], _RunOutput())
         for entry in paper["tables"]:

@@ -45,7 +45,7 @@ def run_table(job: StageJob) -> dict[str, Any]:
     job.out.mkdir(parents=True)
     if runs:
         write_results(runs, job.out / "results.csv")
-    filled: dict[str, Any] = {}
+    filled = {}
     for key in job.option("tables"):
         table = published_table(key)
         fitting, reasons = _fitting(table, runs, job.option("same"))
@@ -65,7 +65,7 @@ def _fitting(table: PublishedTable, runs: Sequence[Run], same: dict[str, str]) -
     """
     # A run does not fit, for example, if an earlier run of the same model already fills the column.
     fitting: list[Run] = []
-    reasons: dict[str, str] = {}
+    reasons = {}
     for run in runs:
         if why := misplaced(table, run):
             reasons[run.name] = why
@@ -140,8 +140,8 @@ def run_figure(job: StageJob) -> dict[str, Any]:
     places = dict(zip(job.sources, job.inputs, strict=True))
     options = job.settings(FigureOptions)
     job.out.mkdir(parents=True)
-    drawn: dict[str, str] = {}
-    reasons: dict[str, str] = {}
+    drawn = {}
+    reasons = {}
     for number, line in job.option("figures").items():
         drawing, *words = line.split()
         if drawing not in DRAWINGS:

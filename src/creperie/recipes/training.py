@@ -75,7 +75,7 @@ def run_tiny(job: StageJob) -> dict[str, Any]:
 
 def trained_models(places: Sequence[str]) -> list[str]:
     """Return the URIs of the models in the folders of stages. A generative model has one URI per way of asking it."""
-    uris: list[str] = []
+    uris = []
     for folder in map(Path, places):
         if (folder / TRAINED).is_file():
             about = read_json(folder / TRAINED)

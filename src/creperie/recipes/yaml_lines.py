@@ -89,7 +89,7 @@ def _value(loader: yaml.SafeLoader, node: yaml.Node, path: Path, lines: dict[Pat
 def _mapping(
     loader: yaml.SafeLoader, node: yaml.MappingNode, path: Path, lines: dict[Path, int], file: str
 ) -> dict[str, Any]:
-    values: dict[str, Any] = {}
+    values = {}
     for key_node, child in node.value:
         where = f"{file}:{key_node.start_mark.line + 1}"
         if not isinstance(key_node, yaml.ScalarNode):

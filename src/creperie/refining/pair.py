@@ -22,7 +22,7 @@ def surplus_of_item(item: Item) -> ItemSurplus:
     """Return the surplus of each pair of captions or images in an item: how often the first is true and the second
     false, minus how often the reverse holds.
     """
-    surplus: list[tuple[tuple[str, ...], int]] = []
+    surplus = []
     for side, asks in (("text", text_asks(item)), ("images", image_asks(item))):
         surplus += [((side, *key), n) for key, n in sorted(surplus_of(asks).items())]
     return ItemSurplus(tuple(surplus))

@@ -192,7 +192,7 @@ def _without_idle_slopes(
     fit, its design, and the removed slopes.
     """
     # If there are few models, superfluous slopes cost most of the statistical power.
-    left_out: list[str] = []
+    left_out = []
     # Four families cannot show that they need a slope; the others are tested beside theirs.
     for term in [term for term in analysis.random if ":" in term and not term.startswith("family:")]:
         fewer = replace(analysis, random=tuple(other for other in analysis.random if other != term))
@@ -228,8 +228,8 @@ def sampled_groups(table: pa.Table, analysis: Analysis) -> tuple[Analysis, list[
     used = {column_of(part) for parts in analysis.factors for part in parts}
     where = {**analysis.where, **{name: levels for name, levels in analysis.levels.items() if name in used}}
     table = _chosen(table, where)
-    terms: dict[bytes, str] = {}
-    left_out: list[str] = []
+    terms = {}
+    left_out = []
     for term in analysis.random:
         names = term.split(":")
         if not all(_varies(table, name, None) for name in names):

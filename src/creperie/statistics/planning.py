@@ -125,7 +125,7 @@ def power(claim: str, runs: Sequence[Run] = (), *, options: PowerOptions) -> Pow
     )
     simulators = {"compare": _better, "interval": _narrow, "clean": _audited, "leak": _audited, "kappa": _agreeing}
     shows = pilot.shows if pilot else simulators[claim]
-    tried: dict[int, float] = {}
+    tried = {}
 
     def share(items: int, simulations: int = max(20, plan.simulations // 5)) -> float:
         if items not in tried:

@@ -148,8 +148,8 @@ def long_table(
         raise UsageError("no run given", hint="name at least one run")
     reading = reading or TableReading()
     _check_distinct(runs)
-    parts: list[pa.Table] = []
-    notes: list[str] = []
+    parts = []
+    notes = []
     for run in runs:
         bench = bench_of(run, benches) if benches else None
         rows = _task_rows(run, reading) if reading.task else _pair_rows(run, reading)
@@ -214,7 +214,7 @@ def _pair_rows(run: Run, reading: TableReading) -> _RunRows:
         raise UsageError(
             f"the run {run.name} has no image-text scores", hint="name a task that it has: `task=` " + run.tasks[0]
         )
-    parts: list[tuple[np.ndarray, ...]] = []
+    parts = []
     for group, cells in run.layout.blocks(needs, run.scores(needs)):
         width = group.match.shape[1]
         for r, line in enumerate(group.match):

@@ -145,7 +145,7 @@ class ImageTower(nn.Module):
 
     def __init__(self, config: SmallConfig) -> None:
         super().__init__()
-        stages: list[nn.Module] = []
+        stages = []
         before = 3
         for k, channels in enumerate(config.channels):
             # The first stage downsamples by four: at full resolution it would cost more than all that follows.

@@ -116,7 +116,7 @@ def _foils_by_maker(name: str, *, bench: Benchmark, seed: int, engine: Engine, p
     captions = captions_of(bench)
     # Keep everything that a template makes, as the papers did: the study is about foils that give themselves away.
     maker = build_maker(name, MakerOptions(seed=seed, matched=False), captions)
-    foils: dict[Key, tuple[str, ...]] = {}
+    foils = {}
     with (
         TemporaryDirectory(prefix="creperie-foils-") as place,
         proposed(maker, captions.sources, {}, Path(place) / "foils", engine=engine, progress=progress) as outcomes,

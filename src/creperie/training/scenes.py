@@ -72,7 +72,7 @@ def scene_pairs(
     """
     parts = [(min(PART, n - k), seed * 100_003 + k // PART, size) for k in range(0, n, PART)]
     examples: list[TrainingExample] = []
-    shown: dict[str, np.ndarray] = {}
+    shown = {}
     with progress("draw pictures", n, "pictures") as advance, _processes(workers) as run:
         for drawn in run(_draw_part, parts):
             for example, picture in drawn:

@@ -184,7 +184,7 @@ def estimate_cost(maker: LLMMaker, sources: Sequence[SourceCaption]) -> dict[str
 
 def count(uri: str, asked: Iterable[tuple[PromptStep, str]], tries: int = TRIES) -> dict[str, Any]:
     """Return the estimated cost of questions about captions. In the worst case, each is asked `tries` times."""
-    fixed: dict[str, tuple[float, float]] = {}
+    fixed = {}
     calls, tokens_in, tokens_out = 0, 0.0, 0.0
     for step, caption in asked:
         if step.head not in fixed:

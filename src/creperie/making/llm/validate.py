@@ -142,7 +142,7 @@ def pairs_of(item: Item) -> Iterator[CaptionPair]:
     >>> [(p.first, p.second, p.wanted) for p in pairs_of(item)]
     [('a dog', 'one dog', 'same'), ('a dog', 'a cat', 'different')]
     """
-    seen: set[frozenset[int]] = set()
+    seen = set()
     for truths in item.match:
         first = next((j for j, holds in enumerate(truths) if holds), None)
         for j, holds in enumerate(truths):
@@ -216,7 +216,7 @@ def validate(
     table = pa.Table.from_pylist([asdict(p) for p in pairs], columns)
     pieces = Held(table, SERVER_CHUNK if served else LOCAL_CHUNK)
     stage = ValidateStage(uri, prompts, nli)
-    chunks: dict[int, list[PairVerdict]] = {}
+    chunks = {}
     with progress("validate", len(pairs), "pairs") as advance:
         for number, table in (engine or Local()).run(stage, pieces, range(len(pieces))):
             chunks[number] = [PairVerdict(**row | {"pair": CaptionPair(**row["pair"])}) for row in table.to_pylist()]

@@ -187,7 +187,7 @@ def second_positive(maker: LLMMaker, source: SourceCaption) -> Conversation[Prop
     the validator, it always repeats only the question.
     """
     rng = dice_for(maker.options.seed, maker.name, source.id)
-    kept: list[Candidate] = []
+    kept = []
     calls = 0
     ask = Ask(maker.template["write"], {"caption": source.text}, seed=maker.options.seed)
     for _ in range(ROUNDS):
