@@ -177,7 +177,7 @@ def _order_blind(subset: str, audit: Document) -> str:
     return f"{percent(ceiling['order_blind'])} / {percent(ceiling['order_blind_half'])}" if ceiling else ""
 
 
-def _figure(row: Document, of: int = 0) -> str:
+def _figure(row: Document, of: int) -> str:
     fewer = f" n = {row['n']:,}" if row["n"] < of else ""
     reached, low, high = map(percent, (row["accuracy"], row["low"], row["high"]))
     return f"{reached}{'*' if row['leaks'] else ''} [{low}, {high}]{fewer}"

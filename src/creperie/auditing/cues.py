@@ -227,7 +227,7 @@ def _margins(pairs: Pairs, alone: OneSided, digests: np.ndarray) -> Iterator[np.
 OneSided = Callable[[Pairs, np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]]
 
 
-def _tallied(pairs: Pairs, alone: OneSided, kind: str = "", progress: Progress = silent) -> np.ndarray:
+def _tallied(pairs: Pairs, alone: OneSided, kind: str, progress: Progress) -> np.ndarray:
     """Return an array with one column for each cue that decides at least `FEWEST` pairs. Row 0 is the digest of the
     cue. Rows 1 and 2 count the pairs in which only the true caption, or only the false one, contains the cue. Rows 3
     and 4 are the first of these pairs.

@@ -118,8 +118,8 @@ def item_features(
     bench: Benchmark,
     attackers: Sequence[Attacker],
     models: AttackerModels,
-    engine: Engine | None = None,
-    progress: Progress | None = silent,
+    engine: Engine | None,
+    progress: Progress | None,
 ) -> Iterator[ItemFeatures]:
     """Compute the features of every item on the engine, whose workers write them to files. The function is a context
     manager that removes the files at the end of the `with` block.

@@ -15,7 +15,7 @@ import numpy as np
 from creperie.auditing.attackers import TextAttacker
 from creperie.auditing.measure import mean_of
 from creperie.bench import Benchmark, Item
-from creperie.core import DataError, Progress, UsageError, silent
+from creperie.core import DataError, Progress, UsageError
 from creperie.metrics import MetricSettings, share_interval
 
 #: Kinds of foil under other names. The paper compares CREPE's negations with its own additions: both ask whether
@@ -107,7 +107,7 @@ def _paired(own: list[_Foil], theirs: list[_Foil]) -> Iterable[tuple[_Foil, str]
 
 
 def compare_pairwise(
-    a: Benchmark, b: Benchmark, attackers: Sequence[TextAttacker], *, progress: Progress = silent
+    a: Benchmark, b: Benchmark, attackers: Sequence[TextAttacker], *, progress: Progress
 ) -> list[PairwiseRow]:
     """Return one row for each kind of foil and attacker. A row has the mean score of each benchmark's foils, and how
     often the foil of `b` scores higher.

@@ -302,7 +302,7 @@ def mean_over_groups(
     parts: Sequence[Confidence],
     pulled: Sequence[np.ndarray],
     clusters: Sequence[np.ndarray],
-    bounds: tuple[float, float] = (0, 1),
+    bounds: tuple[float, float],
 ) -> Confidence:
     """Return the unweighted mean of several groups' values, with its interval. `pulled` holds the influence of each
     item on its group's value, and `clusters` the items' clusters.

@@ -357,7 +357,7 @@ def output_digest(place: str, places: Sequence[str] = ()) -> str:
     return benchmark_digest(load(place))
 
 
-def _folder_digest(folder: Path, places: Sequence[str] = ()) -> str:
+def _folder_digest(folder: Path, places: Sequence[str]) -> str:
     whole = hashlib.sha256()
     for path in sorted(p for p in folder.rglob("*") if p.is_file() and p.name not in (RECORD, TIME)):
         whole.update(path.relative_to(folder).as_posix().encode() + b"\0" + _shown_place(path, places).encode() + b"\n")
@@ -376,7 +376,7 @@ def without_folder(content: bytes, places: Sequence[str]) -> bytes:
     return content
 
 
-def _shown_place(path: Path, places: Sequence[str] = ()) -> str:
+def _shown_place(path: Path, places: Sequence[str]) -> str:
     if path.stat().st_size > LARGE:
         return remembered_sha256(path)
     content = path.read_bytes()

@@ -25,7 +25,7 @@ from creperie.auditing import (
     item_mean,
     measure_attacker,
 )
-from creperie.core import Progress, silent
+from creperie.core import Progress
 
 ALL = "all"
 #: The figures of a measure that are shown.
@@ -60,7 +60,7 @@ def figures_for_json(measure: Measure | None) -> dict[str, float]:
 
 
 def figures_of(
-    pairs: Pairs, attackers: Sequence[Attacker], seed: int, progress: Progress = silent
+    pairs: Pairs, attackers: Sequence[Attacker], seed: int, progress: Progress
 ) -> dict[str, dict[str, Measure]]:
     """Return the results of attackers on the pairs, by attacker and subset. They include the accuracy as in an audit,
     its interval, and the p-value against chance.

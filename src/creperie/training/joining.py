@@ -185,7 +185,7 @@ class TowersStudent(Student):
         save_heads(folder, self.heads, config)
 
 
-def open_towers(folder: Path, trained: tuple[str, ...] | None = None) -> TowersStudent:
+def open_towers(folder: Path, trained: tuple[str, ...] | None) -> TowersStudent:
     """Return the joined towers in a folder, ready for more training. `trained` names the towers to train; by default,
     the folder's configuration names them.
     """

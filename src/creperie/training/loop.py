@@ -90,7 +90,7 @@ def train_job(
     job: TrainingJob,
     out: str | Path,
     *,
-    device: str = "auto",
+    device: str,
     force: bool = False,
     progress: Progress = silent,
 ) -> Trained:

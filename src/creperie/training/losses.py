@@ -6,7 +6,7 @@ exp(logit_scale)).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from creperie.training.feed import Batch
 from creperie.training.settings import TrainingSettings

@@ -52,7 +52,7 @@ def is_untrained(uri: str) -> bool:
     return uri.startswith("open_clip:") and parse_uri(uri).name.endswith(f"/{OPENCLIP_RANDOM}")
 
 
-def open_open_clip(uri: str, seed: int = 0) -> OpenClipStudent:
+def open_open_clip(uri: str, seed: int) -> OpenClipStudent:
     """Return the model of an `open_clip:` URI, ready to be trained; `seed` determines random weights."""
     from creperie.models import load_model
 

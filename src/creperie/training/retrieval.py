@@ -49,7 +49,7 @@ class Retrieval:
         return asdict(self)
 
 
-def recalls(bench: Benchmark, model: str, *, device: str = "auto", progress: Progress = silent) -> Retrieval:
+def recalls(bench: Benchmark, model: str, *, device: str, progress: Progress = silent) -> Retrieval:
     """Return the recall of a model in both directions, for k = 1, 5 and 10.
 
     From image to text, recall is how often one of an image's own captions is among the k captions with the highest

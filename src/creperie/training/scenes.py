@@ -60,7 +60,7 @@ PART = 4096  #: examples that a process draws at a time; the examples do not dep
 def scene_pairs(
     n: int,
     seed: int,
-    size: int = 64,
+    size: int,
     *,
     workers: int = 1,
     progress: Progress = silent,
@@ -129,7 +129,7 @@ def biased_scenes(n: int, seed: int, size: int = 64, progress: Progress = silent
     return BiasedScenes(data, {name: tuple(texts) for name, texts in foils.items()})
 
 
-def with_drawn(data: TrainSet, size: int, workers: int = 1, progress: Progress = silent) -> TrainSet:
+def with_drawn(data: TrainSet, size: int, workers: int, progress: Progress = silent) -> TrainSet:
     """Return the examples with all their images already drawn, because several models will be trained on them."""
     keys = list(dict.fromkeys(e.image for e in data.examples))
     parts = [(keys[k : k + 256], size) for k in range(0, len(keys), 256)]

@@ -21,7 +21,7 @@ from creperie.training.settings import TrainingSettings, Tuning
 from creperie.training.student import open_student
 
 
-def split_by_image(bench: Benchmark, share: float = 0.4, seed: int = 0) -> tuple[Benchmark, Benchmark]:
+def split_by_image(bench: Benchmark, share: float, seed: int = 0) -> tuple[Benchmark, Benchmark]:
     """Split a benchmark in two: the first part has about `share` of the items of every subset, the second has the
     others. Items that share an image, directly or through other items, go to the same part.
     """

@@ -153,7 +153,7 @@ def pairs_of(item: Item) -> Iterator[CaptionPair]:
             yield CaptionPair(item.subset, item.id, item.captions[first], item.captions[j], wanted)
 
 
-def ask_about(pair: CaptionPair, prompts: str = "") -> Conversation[PairVerdict]:
+def ask_about(pair: CaptionPair, prompts: str) -> Conversation[PairVerdict]:
     """Ask a language model about a pair and return its verdict."""
     step = read_template("validate", prompts)["validate"]
     reply = (yield [Ask(step, {"first": pair.first, "second": pair.second})])[0]
@@ -167,7 +167,7 @@ def ask_about(pair: CaptionPair, prompts: str = "") -> Conversation[PairVerdict]
     return PairVerdict(pair, pair.fault, reply.fields["reason"], correction, calls=reply.calls)
 
 
-def all_pairs(bench: Benchmark, limit: int | None = None) -> tuple[list[CaptionPair], int]:
+def all_pairs(bench: Benchmark, limit: int | None) -> tuple[list[CaptionPair], int]:
     """Return the caption pairs of the first `limit` items (`pairs_of`), and how many of these items have no pair."""
     by_item = [list(pairs_of(item)) for item in islice(bench, limit)]
     return [pair for pairs in by_item for pair in pairs], sum(not pairs for pairs in by_item)

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from creperie.core import MissingExtraError, UsageError
 from creperie.lang import lemma, noun_likeness
-from creperie.making.candidate import IN_ANOTHER, Candidate, Proposal, Role, dice_for
+from creperie.making.candidate import IN_ANOTHER, Proposal, Role, dice_for
 from creperie.making.checks import true_too, word_key
 from creperie.making.llm.maker import ROUNDS, SERVER_CHUNK, LLMMaker
 from creperie.making.llm.prompts import Fields, is_na, read_template

@@ -186,7 +186,7 @@ def template_names() -> list[str]:
     return sorted(f.name.removesuffix(".toml") for f in files(__name__).iterdir() if f.name.endswith(".toml"))
 
 
-def written_prompts(name: str, caption: str, folder: str = "") -> list[dict[str, Any]]:
+def written_prompts(name: str, caption: str, folder: str) -> list[dict[str, Any]]:
     """Return every question of a prompt file about a caption. Values that come from earlier answers are in angle
     brackets.
     """
