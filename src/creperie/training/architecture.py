@@ -274,11 +274,12 @@ class Student(Protocol):
     kind: str  #: the kind of URI that loads what `save` writes
     network: TrainedNetwork
     trims: bool  #: whether the token ids of a batch may be cut at its longest caption
+    text_weights: tuple[str, ...] = ()  #: how the names of the text tower's weights begin
     frozen_images: bool = False  #: whether the features of all images are computed once, by `features_of`
 
     def is_text(self, name: str) -> bool:
         """Return whether a weight of the network belongs to the text tower or its projection."""
-        ...
+        return name.startswith(self.text_weights)
 
     def prepare_image(self, image: Image.Image) -> np.ndarray: ...
 

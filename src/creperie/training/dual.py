@@ -48,13 +48,11 @@ class ClipStudent(DualStudent):
     """
 
     kind = "hf"
+    text_weights = ("model.text_model.", "model.text_projection.")
 
     def __init__(self, encoder: DualEncoder, processor: Any) -> None:
         super().__init__(encoder)
         self._processor = processor
-
-    def is_text(self, name: str) -> bool:
-        return name.startswith(("model.text_model.", "model.text_projection."))
 
     def save(self, folder: Path) -> None:
         from creperie.models import quiet_libraries

@@ -88,6 +88,7 @@ class TowersStudent(Student):
 
     kind = "towers"
     trims = True
+    text_weights = ("model.text.", "text_tower.")
 
     def __init__(self, heads: JoinedHeads, towers: TowerPair) -> None:
         self.heads, self.towers = heads, towers
@@ -104,9 +105,6 @@ class TowersStudent(Student):
         for part in (self.network.image_tower, self.network.text_tower):
             for weight in part.parameters() if part is not None else ():
                 weight.requires_grad_(True)
-
-    def is_text(self, name: str) -> bool:
-        return name.startswith(("model.text.", "text_tower."))
 
     # -- images ------------------------------------------------------------------------------------------------------
 
