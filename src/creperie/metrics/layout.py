@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -66,6 +66,13 @@ class Layout:
                 match = dense[:, members[0]].reshape(rows, columns)
                 groups.append(ShapeGroup(match, items[members]))
         return tuple(groups)
+
+    def spread(self, value: Callable[[np.ndarray], float]) -> np.ndarray:
+        """Return the value of each item's match matrix."""
+        values = np.zeros(len(self))
+        for group in self.groups:
+            values[group.items] = value(group.match)
+        return values
 
     def widths(self, needs: Input) -> np.ndarray:
         """Return how many scores each item has in the score column `needs`."""

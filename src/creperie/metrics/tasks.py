@@ -274,20 +274,13 @@ def chances(which: Task | str, layout: Layout) -> np.ndarray:
             f"task {chosen.name!r} has a chance level for a set of items, but none for a single item",
             hint="call `evaluate`, which scores the task as a whole",
         )
-    levels = np.full(len(layout), np.nan)
-    for group in layout.groups:
-        if chosen.rule.applies(group.match):
-            levels[group.items] = chosen.rule.chance(group.match)
-    return levels
+    rule = chosen.rule
+    return layout.spread(lambda match: rule.chance(match) if rule.applies(match) else math.nan)
 
 
 def applies(which: Task | str, layout: Layout) -> np.ndarray:
     """Return a boolean for each item: True if the item has something that the task can compare."""
-    chosen = as_task(which)
-    applied = np.zeros(len(layout), bool)
-    for group in layout.groups:
-        applied[group.items] = chosen.rule.applies(group.match)
-    return applied
+    return layout.spread(as_task(which).rule.applies) > 0
 
 
 def applicable(layout: Layout, inputs: Iterable[Input] = INPUTS) -> list[str]:

@@ -14,11 +14,8 @@ from creperie.core import CreperieError, packaged_toml
 from creperie.recipes.kitchen import (
     check_given,
     folder_of,
-    kept_record,
-    nothing_to_do,
-    passed_on,
+    route,
     seconds_of,
-    stage_key,
 )
 from creperie.recipes.recipe import Recipe, RecipeStage
 from creperie.recipes.steps import Expected, models_of
@@ -54,32 +51,14 @@ def plan_recipe(recipe: Recipe, out: Path, use: Mapping[str, str] | None = None)
         full = {name for name, place in places.items() if place != NOTHING}
         sources = [name for name in stage.sources if name in full]
         inputs = [places[name] for name in sources]
-        folder, idle = folder_of(out, number, stage), nothing_to_do(stage, full)
-        state, place = _state(stage, inputs, folder, outputs.get(stage.name), idle)
+        folder = folder_of(out, number, stage)
+        state, place, why, *_ = route(stage, inputs, folder, outputs.get(stage.name), full)
         if state == "skipped" and place == NOTHING:
-            expected = Expected(0, note=stage.skip or idle)
+            expected = Expected(0, note=why)
         else:
             expected = _expected(stage, state, place, _input(stage, [lines[s].expected for s in sources]), folder)
         places[stage.name], lines[stage.name] = place, PlanLine(stage, state, expected)
     return list(lines.values())
-
-
-def _state(
-    stage: RecipeStage, inputs: Sequence[str | None], folder: Path, output: str | None, idle: str
-) -> tuple[str, str | None]:
-    """Return two values: what will happen to a stage, such as `skipped`, and the path of its output. The path is None
-    if the output does not exist yet. `idle` is the reason if the stage will be skipped, else empty.
-    """
-    if output is not None:
-        return "given", output
-    known = [place for place in inputs if place is not None]
-    if stage.skip:
-        return "skipped", None if inputs[:1] == [None] and stage.step.gives == "benchmark" else passed_on(stage, known)
-    if idle:
-        return "skipped", NOTHING
-    if len(known) == len(inputs) and kept_record(folder, stage_key(stage, tuple(known))) is not None:
-        return "unchanged", str(folder)
-    return "to do", None
 
 
 def _input(stage: RecipeStage, inputs: Sequence[Expected]) -> Expected:

@@ -154,10 +154,10 @@ def scored(runs: Sequence[Run]) -> dict[str, Any]:
     """Return a summary of the runs: their number, the number of items, and one entry for each model and task. An entry
     has the accuracy, the chance level, and the numbers of ties and of items without an outcome.
     """
-    whole = {run.model: [r for r in run.results if r["subset"] == "all"] for run in runs}
     parts = {"results": "accuracy", "ties": "ties", "void": "void", "chance": "chance"}
     figures = {
-        part: {model: {r["task"]: r[key] for r in rows} for model, rows in whole.items()} for part, key in parts.items()
+        part: {run.model: {r["task"]: r[key] for r in run.results if r["subset"] == "all"} for run in runs}
+        for part, key in parts.items()
     }
     return {"runs": len(runs), "items": len(runs[0]), **figures}
 
@@ -172,11 +172,9 @@ def decided(bench: Benchmark, runs: Sequence[Run]) -> dict[str, Any]:
 
     if not any("text_text" in run.inputs for run in runs):
         return {}
-    words = (
-        decidability(item.positives, item.negatives)[0] for item in bench if len(item.positives) > 1 and item.negatives
-    )
-    counts = dict(Counter(words))
-    return {"decidable": counts} if counts else {}
+    several = [item for item in bench if len(item.positives) > 1 and item.negatives]
+    counts = Counter(decidability(item.positives, item.negatives)[0] for item in several)
+    return {"decidable": dict(counts)} if counts else {}
 
 
 def run_stats(job: StageJob) -> dict[str, Any]:
@@ -204,10 +202,10 @@ def run_stats(job: StageJob) -> dict[str, Any]:
     long = long_table(runs, benches, reading, job.progress)
     fitted = {}
     drawn = {}
+    own = {"family": job.option("family"), "random": tuple(job.option("random"))}
+    given = {option: value for option, value in own.items() if value}
     for name in job.option("presets"):
         chosen = find_analysis_preset(name)
-        own = {"family": job.option("family"), "random": tuple(job.option("random"))}
-        given = {option: value for option, value in own.items() if value}
         analyses = {label: replace(analysis, **given) for label, analysis in chosen.analyses.items()}
         wish = AnalysisExtras(job.option("per_model"), lenient=True, required=chosen.plot[1], cells=chosen.plot)
         ready = with_families(long.table, analyses, "", chosen.ours)

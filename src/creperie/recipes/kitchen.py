@@ -19,9 +19,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
 from urllib.parse import quote
 
 from creperie.bench import AUDIT_FILE, MANIFEST_FILE, load
@@ -60,7 +60,7 @@ LARGE = 256 * 1024 * 1024
 #: keys of a run's document that depend on the time and the machine; they are not part of the run's identity
 PASSING = ("created", "command", "timings", "work", "merged")
 
-State = Literal["cooked", "unchanged", "skipped", "given"]
+State = Literal["cooked", "unchanged", "skipped", "given", "to do"]
 
 
 @dataclass(frozen=True)
@@ -178,22 +178,19 @@ class _Stove:
         """Return the result of a stage. The stage does not run if the user gave its output, if it is skipped, or if its
         output is unchanged since an earlier run.
         """
-        result = partial(StageResult, stage.name, stage.does)
-        if (place := self.given.get(stage.name)) is not None:
-            return result("given", place, _summary_of_given(stage, place), why=f"given: {place}")
-        if stage.skip:
-            return result("skipped", passed_on(stage, inputs), why=stage.skip)
-        if why := nothing_to_do(stage, self.full):
-            return result("skipped", "", why=why)
         folder = folder_of(self.out, number, stage)
-        key = stage_key(stage, inputs)
-        record = kept_record(folder, key)
-        if record is None:
-            self.tell(f"{stage.name}: {stage.about or stage.step.what}")
-        summary = self._cooked(stage, inputs, folder, key) if record is None else record["summary"]
-        why = "" if summary.get("items", 1) or not stage.options.get("optional") else "it made no items; left out"
-        state: State = "cooked" if record is None else "unchanged"
-        return result(state, "" if why else str(folder), summary, seconds_of(folder), why)
+        way = route(stage, inputs, folder, self.given.get(stage.name), self.full)
+        state, summary, place, why = way.state, way.summary, way.place, way.why
+        if state == "given" and place:
+            summary = _summary_of_given(stage, place)
+        elif state != "skipped":
+            if state == "to do":
+                self.tell(f"{stage.name}: {stage.about or stage.step.what}")
+                summary, state = self._cooked(stage, inputs, folder, way.key), "cooked"
+            empty = stage.options.get("optional") and not summary.get("items", 1)
+            place, why = ("", "it made no items; left out") if empty else (str(folder), "")
+        seconds = seconds_of(folder) if state in ("cooked", "unchanged") else 0.0
+        return StageResult(stage.name, stage.does, state, place or "", summary, seconds, why)
 
     def _cooked(self, stage: RecipeStage, inputs: tuple[str, ...], folder: Path, key: str) -> dict[str, Any]:
         """Run a stage in a temporary folder and return the summary. If the stage succeeds, the temporary folder is
@@ -238,11 +235,34 @@ def processor_seconds() -> float:
     return sum(os.times()[:4])
 
 
-def passed_on(stage: RecipeStage, inputs: Sequence[str]) -> str:
-    """Return the path that takes the place of a skipped stage's output. If the stage would have produced a benchmark,
-    it is the path of the stage's first input, else "".
+class Route(NamedTuple):
+    """What happens to a stage, and the path of its output; None if the output does not exist yet."""
+
+    state: State
+    place: str | None
+    why: str = ""
+    key: str = ""
+    summary: Mapping[str, Any] = MappingProxyType({})
+
+
+def route(stage: RecipeStage, inputs: Sequence[str | None], folder: Path, given: str | None, full: Set[str]) -> Route:
+    """Return what happens to a stage. `given` is the output that the user gave, and `full` are the names of the stages
+    that have an output. An input is None if it does not exist yet.
+
+    A skipped stage that would have produced a benchmark passes its first input on.
     """
-    return inputs[0] if inputs and stage.step.gives == "benchmark" else ""
+    if given is not None:
+        return Route("given", given, f"given: {given}")
+    if stage.skip:
+        return Route("skipped", inputs[0] if inputs and stage.step.gives == "benchmark" else "", stage.skip)
+    if why := nothing_to_do(stage, full):
+        return Route("skipped", "", why)
+    known = tuple(place for place in inputs if place is not None)
+    if len(known) < len(inputs):
+        return Route("to do", None)
+    key = stage_key(stage, known)
+    record = kept_record(folder, key)
+    return Route("unchanged", str(folder), "", key, record["summary"]) if record else Route("to do", None, "", key)
 
 
 def nothing_to_do(stage: RecipeStage, full: Set[str]) -> str:
@@ -351,16 +371,13 @@ def output_digest(place: str, places: Sequence[str] = ()) -> str:
     The digest does not depend on the path of the run's folder, which is removed from the files' content before hashing.
     `places` are the forms in which the path may occur: relative, absolute, or from before the folder was moved.
     """
-    path = Path(place)
-    if path.is_dir() and not (path / MANIFEST_FILE).is_file():
-        return _folder_digest(path, places)
-    return benchmark_digest(load(place))
-
-
-def _folder_digest(folder: Path, places: Sequence[str]) -> str:
+    folder = Path(place)
+    if not folder.is_dir() or (folder / MANIFEST_FILE).is_file():
+        return benchmark_digest(load(place))
     whole = hashlib.sha256()
     for path in sorted(p for p in folder.rglob("*") if p.is_file() and p.name not in (RECORD, TIME)):
-        whole.update(path.relative_to(folder).as_posix().encode() + b"\0" + _shown_place(path, places).encode() + b"\n")
+        name, digest = path.relative_to(folder).as_posix(), _content_digest(path, places)
+        whole.update(f"{name}\0{digest}\n".encode())
     return whole.hexdigest()
 
 
@@ -376,7 +393,7 @@ def without_folder(content: bytes, places: Sequence[str]) -> bytes:
     return content
 
 
-def _shown_place(path: Path, places: Sequence[str]) -> str:
+def _content_digest(path: Path, places: Sequence[str]) -> str:
     if path.stat().st_size > LARGE:
         return remembered_sha256(path)
     content = path.read_bytes()

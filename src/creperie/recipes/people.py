@@ -11,6 +11,7 @@ import re
 import secrets
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -129,8 +130,7 @@ def run_check(job: StageJob) -> dict[str, Any]:
     """Save the benchmark without the items in which `data check` finds errors."""
     bench = load(job.input)
     findings = [f for f in check(bench, images=False, progress=job.progress) if f.severity == ERROR]
-    bad = {(f.subset, f.item) for f in findings if f.item}
-    summary = keep_others(bench, bad, job, "check")
+    summary = keep_others(bench, {(f.subset, f.item) for f in findings if f.item}, job, "check")
     write_json(job.out / "findings.json", [asdict(f) for f in findings])
     return summary | {"findings": dict(Counter(f.code for f in findings))}
 
@@ -143,8 +143,7 @@ def run_validate(job: StageJob) -> dict[str, Any]:
     model, limit = job.option("model"), job.option("limit") or None
     own = {"prompts": job.option("prompts"), "engine": engine_for(job, model)}
     validation = validate(bench, model, limit=limit, progress=job.progress, **own)
-    bad = validation.failed
-    summary = keep_others(bench, bad, job, "validate", model=model)
+    summary = keep_others(bench, validation.failed, job, "validate", model=model)
     write_json(job.out / "validation.json", validation.document)
     return summary | {"calls": validation.document["calls"], "codes": validation.document["codes"]}
 
@@ -180,7 +179,7 @@ def run_people(job: StageJob) -> dict[str, Any]:
                 hint="write `apply: false`",
             )
         benches = [_sample_of(bench, each, job.option("seed")) for bench in benches]
-    bench, other = benches[0], benches[1] if benches[1:] else None
+    bench, other = benches[0], next(iter(benches[1:]), None)
     database = job.work / "people.db" if job.option("scripted") else job.out.parent / f"{job.name}.db"
     if other is not None and other.name == bench.name:
         raise UsageError(f"both benchmarks are called {bench.name!r}", where=f"stage {job.name}", hint="rename one")
@@ -221,23 +220,20 @@ def _prepare(bench: Benchmark, other: Benchmark | None, job: StageJob, database:
     database.parent.mkdir(parents=True, exist_ok=True)
     for old in database.parent.glob(f"{database.name}*") if scripted else ():  # left by an interrupted run
         old.unlink()
-    db = open_database(database)
-    try:
+    with closing(open_database(database)) as db:
         store_study(db, STUDY, bench, plan, other=other, spec=job.input, pictures=not scripted)
         tokens = [i.token for i in invite(db, STUDY, plan.overlap)]
         if scripted:
             answer_all(db, tokens, plan.task, plan.seed)
-    finally:
-        db.close()
 
 
 def _by_study(bench: Benchmark, other: Benchmark | None, job: StageJob, database: Path) -> dict[str, Any]:
     from creperie.annotation import ApplyPlan, BrokenRulesError, apply_study, open_database
 
-    db = open_database(database)
+    plan = ApplyPlan(undecided=job.option("undecided"), as_is=job.option("scripted"))  # scripts may break rules
     try:
-        plan = ApplyPlan(undecided=job.option("undecided"), as_is=job.option("scripted"))  # scripts may break rules
-        done = apply_study(db, STUDY, bench, plan)
+        with closing(open_database(database)) as db:
+            done = apply_study(db, STUDY, bench, plan)
     except BrokenRulesError as e:
         hint = f"exclude them with `creperie annotate exclude {STUDY} --rules --db {database}` and let others answer"
         raise UsageError(e.what, where=f"stage {job.name}", hint=hint) from None
@@ -249,8 +245,6 @@ def _by_study(bench: Benchmark, other: Benchmark | None, job: StageJob, database
             f"`creperie annotate serve --db {database}`; to use a benchmark that people have checked, pass "
             f"--use {job.name}=BENCH; to skip the stage, pass --set {job.name}.skip=true",
         ) from None
-    finally:
-        db.close()
     judged = done.bench if done.bench is not None and job.option("apply") else bench
     if job.option("scripted") and judged is not bench:
         *before, last = judged.provenance

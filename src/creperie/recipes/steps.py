@@ -118,10 +118,10 @@ class StageKind:
         recipes come first, then those of the classes in `settings`.
         """
         about: dict[str, Any] = {"help": "", "flags": "", "choices": (), "metavar": ""}
-        kinds = {name: type(default) for name, default in self.own.items() if not isinstance(default, dict)}
         fields = {
-            name: OptionField(name, tuple if kind is list else kind, self.own[name], False, **about)
-            for name, kind in kinds.items()
+            name: OptionField(name, tuple if isinstance(default, list) else type(default), default, False, **about)
+            for name, default in self.own.items()
+            if not isinstance(default, dict)
         }
         for room, _, name in (place.partition(":") for place in self.settings):
             fields |= options_in(getattr(import_module(f"creperie.{room}"), name))
@@ -135,9 +135,8 @@ class StageKind:
 
 
 def _read_steps() -> dict[str, StageKind]:
-    document = packaged_toml("creperie.recipes", "steps.toml")
     steps = {}
-    for name, record in document.items():
+    for name, record in packaged_toml("creperie.recipes", "steps.toml").items():
         record["own"] = record.pop("options", {})
         fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in record.items()}
         steps[name] = StageKind(**fields)

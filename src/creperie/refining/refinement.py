@@ -342,20 +342,17 @@ def _benchmark_of(
     removed: Sequence[Removal],
 ) -> Benchmark:
     """Return a benchmark of the kept items, in their order. A provenance step records the refinement."""
-    settings = {
-        "bins": plan.fineness or None,
-        "together": plan.together,
-        "threshold": plan.threshold,
-        "p_value": plan.p_value,
-        "time_limit": plan.time_limit,
-    }
     refined = start.keeping(
         keep,
         "refine",
         method=plan.method,
         attackers=list(selection),
         seed=seed,
-        **settings,
+        bins=plan.fineness or None,
+        together=plan.together,
+        threshold=plan.threshold,
+        p_value=plan.p_value,
+        time_limit=plan.time_limit,
         kept=int(keep.sum()),
         removed=reasons_of(removed),
     )

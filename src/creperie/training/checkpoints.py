@@ -54,24 +54,17 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     import torch
 
     try:
-        state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+        return torch.load(path, map_location="cpu", weights_only=True)
     except (OSError, RuntimeError, EOFError, ValueError, KeyError) as e:
         raise DataError(
             f"cannot be read ({str(e).splitlines()[0][:100]})", where=path, hint="delete this checkpoint to resume"
         ) from e
-    return state
 
 
 def remove_old(out: Path, keep: int) -> None:
     """Delete all checkpoints except the newest `keep`."""
     for step in steps_kept(out)[:-keep]:
         checkpoint_path(out, step).unlink(missing_ok=True)
-
-
-def _sweep_drafts(out: Path) -> None:
-    """Delete the partial files left behind by a training run that was killed."""
-    for path in (*out.glob(".model.*"), *(out / FOLDER).glob(".step-*")):
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def open_run(out: Path, job: dict[str, Any], force: bool) -> dict[str, Any]:
@@ -101,7 +94,8 @@ def open_run(out: Path, job: dict[str, Any], force: bool) -> dict[str, Any]:
         changed = sorted(k for k in {*before, *now} if before.get(k) != now.get(k))
         hint = "choose another folder, or pass `force=True` to start over"
         raise UsageError(f"the folder contains another training run: {', '.join(changed)} differ", where=out, hint=hint)
-    _sweep_drafts(out)
+    for draft in (*out.glob(".model.*"), *(out / FOLDER).glob(".step-*")):  # of a training run that was killed
+        shutil.rmtree(draft) if draft.is_dir() else draft.unlink()
     return document
 
 
@@ -115,9 +109,8 @@ def _read_document(path: Path) -> dict[str, Any]:
 
 def read_metrics(out: Path) -> list[dict[str, Any]]:
     """Return the lines of metrics.jsonl as dictionaries; a truncated last line is left out."""
-    path = out / METRICS
-    lines = []
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else ():
+    path, lines = out / METRICS, []
+    for line in path.read_text("utf-8", "replace").splitlines() if path.is_file() else ():
         try:
             lines.append(json.loads(line))
         except json.JSONDecodeError:

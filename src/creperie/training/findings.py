@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from statistics import stdev
 from typing import Any
 
 from creperie.core import unknown
@@ -120,8 +121,7 @@ def seed_interval(values: Sequence[float]) -> tuple[float, float, float]:
     mean = sum(values) / n
     if n < 3:
         return mean, min(values), max(values)
-    spread = math.sqrt(sum((v - mean) ** 2 for v in values) / (n - 1) / n)
-    half = spread * student_quantile(0.975, n - 1)
+    half = stdev(values) / math.sqrt(n) * student_quantile(0.975, n - 1)
     return mean, mean - half, mean + half
 
 

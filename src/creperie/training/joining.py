@@ -18,7 +18,7 @@ from PIL import Image
 from creperie.core import ModelError, Progress, silent
 from creperie.models import Tokens, find_place, pad_tokens, quiet_libraries
 from creperie.scoring import ResultStore, text_keys
-from creperie.training.architecture import Student, TrainedNetwork, Vectors
+from creperie.training.architecture import Student, TrainedNetwork
 from creperie.training.examples import TrainSet
 from creperie.training.pictures import READERS
 from creperie.training.towers import JoinedHeads, TowerPair, TowersConfig, load_heads, mean_view, new_heads, save_heads
@@ -46,21 +46,18 @@ class TowersNetwork(TrainedNetwork):
     def rate_of(self, name: str) -> float:
         return self.model.config.tower_rate if name.startswith(("image_tower.", "text_tower.")) else 1.0
 
-    def forward(self, pixels: torch.Tensor, ids: torch.Tensor) -> Vectors:
-        return self.embed_images(pixels), self.embed_texts(ids), self.logit_scale.exp()
-
-    def embed_images(self, shown: torch.Tensor) -> torch.Tensor:
-        """Return one vector per image. `shown` has the views of each image (such as whole and mirrored), as pixels or
+    def embed_images(self, pixels: torch.Tensor) -> torch.Tensor:
+        """Return one vector per image. `pixels` has the views of each image (such as whole and mirrored), as pixels or
         as features.
 
         In training, one view is chosen at random. Otherwise the vector is the mean over all views.
         """
-        n, count = shown.shape[:2]
+        n, count = pixels.shape[:2]
         if not self.training:
-            flat = shown.reshape(n * count, *shown.shape[2:])
+            flat = pixels.reshape(n * count, *pixels.shape[2:])
             return mean_view(self.model.image(self._image_features(flat)).view(n, count, -1))
-        drawn = torch.randint(count, (n,)).to(shown.device)
-        return self.model.image(self._image_features(shown[torch.arange(n, device=shown.device), drawn]))
+        drawn = torch.randint(count, (n,)).to(pixels.device)
+        return self.model.image(self._image_features(pixels[torch.arange(n, device=pixels.device), drawn]))
 
     def _image_features(self, shown: torch.Tensor) -> torch.Tensor:
         if self.image_tower is None:
@@ -151,11 +148,11 @@ class TowersStudent(Student):
         known = shelf.find(names)
         missing = np.setdiff1d(np.arange(len(fresh)), known.rows)
         missing = missing[np.argsort([len(tokens[fresh[m]].ids) for m in missing], kind="stable")]
-        parts = [missing[k : k + BATCH] for k in range(0, len(missing), BATCH)]
         vectors = np.zeros((len(fresh), self.heads.widths[1]), np.float32)
         if len(known.rows):
             vectors[known.rows] = known.vectors
-        for part in parts:
+        for k in range(0, len(missing), BATCH):
+            part = missing[k : k + BATCH]
             vectors[part] = self.towers.text.forward_texts([tokens[fresh[m]] for m in part])
             shelf.add(names[part], vectors[part], np.array([tokens[fresh[m]].cut for m in part], np.int32))
         shelf.close()

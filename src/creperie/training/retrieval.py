@@ -105,6 +105,6 @@ def _rows(direction: str, ranks: np.ndarray, clusters: np.ndarray | None) -> lis
     for k in RECALLS:
         hit = (np.floor(ranks) <= k).astype(np.float64)
         interval = share_interval(hit, np.ones(len(hit)), clusters, DEFAULT)
-        share = 100 * float(hit.mean())
-        rows.append(RecallRow(direction, k, share, 100 * interval.low, 100 * interval.high, len(hit), interval.method))
+        share, low, high = (100 * float(x) for x in (hit.mean(), interval.low, interval.high))
+        rows.append(RecallRow(direction, k, share, low, high, len(hit), interval.method))
     return rows

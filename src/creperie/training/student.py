@@ -15,8 +15,8 @@ from creperie.models import Tokens, pad_tokens, parse_uri
 from creperie.training.architecture import (
     SmallClip,
     SmallConfig,
-    SmallNetwork,
     Student,
+    TrainedNetwork,
     Words,
     vocabulary_of,
 )
@@ -39,7 +39,7 @@ class SmallStudent(Student):
 
     def __init__(self, model: SmallClip, words: Words) -> None:
         self.words = words
-        self.network = SmallNetwork(model)
+        self.network = TrainedNetwork(model)
 
     def prepare_image(self, image: Image.Image) -> np.ndarray:
         from creperie.training.small import prepare_image

@@ -104,9 +104,7 @@ def tune(
     if not len(learn) or not len(test):
         hint = "give a benchmark with more images, or use another `share=`"
         raise UsageError("there are too few images to split", where=bench.name, hint=hint)
-    data = train_set(learn.only(trained_on))
-    pairs = limited_pairs(test, options.pairs)
-    device = options.device
+    data, pairs, device = train_set(learn.only(trained_on)), limited_pairs(test, options.pairs), options.device
     rows = []
     for way in options.ways:
         tuning = Tuning(way, options.rank, 2 * options.rank)
@@ -117,17 +115,8 @@ def tune(
         results = {r.subset: r for r in run.evaluate() if r.subset != "macro"}
         ends = ("accuracy", "low", "high")
         accuracy, low, high = ({name: 100 * getattr(r, end) for name, r in results.items()} for end in ends)
-        rows.append(
-            TuningResult(
-                way,
-                accuracy,
-                low,
-                high,
-                {f"{r.direction} @{r.at}": r.percent for r in recalls(pairs, done.uri, device=device).rows},
-                done.document["trained_weights"],
-                done.uri,
-            )
-        )
+        recall = {f"{r.direction} @{r.at}": r.percent for r in recalls(pairs, done.uri, device=device).rows}
+        rows.append(TuningResult(way, accuracy, low, high, recall, done.document["trained_weights"], done.uri))
     sizes = {name: (learn.subsets.get(name, 0), test.subsets.get(name, 0)) for name in bench.subsets}
     return TuningComparison(model, tuple(bench.subsets), trained_on, sizes, tuple(rows))
 
