@@ -18,7 +18,7 @@ import numpy as np
 
 from creperie.auditing.measure import mean_of
 from creperie.bench import Benchmark, Item, from_items, open_image
-from creperie.core import Progress, UsageError, silent, unknown
+from creperie.core import Progress, UsageError, check_name, silent
 from creperie.lang import parse
 from creperie.making import (
     SHUFFLES,
@@ -222,8 +222,7 @@ def probe_cases(
     words.
     """
     for name in shuffles:
-        if name not in SHUFFLES:
-            raise unknown("shuffle", name, SHUFFLES)
+        check_name("shuffle", name, SHUFFLES)
     captions = captions_of(bench)
     maker = content_maker("content", MakeOptions(seed=seed, others=others), captions)
     proposals = maker.propose(captions.sources)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from creperie.core import packaged_toml, unknown
+from creperie.core import check_name, packaged_toml
 
 #: Why an attacker of the standard battery was not run in a quick audit.
 NOT_QUICK = "left out of a quick audit"
@@ -74,8 +74,7 @@ def planned_battery(names: Sequence[str] = ()) -> list[AttackerEntry]:
     standard = [entry.name for entry in REGISTRY.values() if entry.battery in batteries]
     chosen = standard if not names or "quick" in names else names
     for name in chosen:
-        if name not in REGISTRY:
-            raise unknown("attacker", name, REGISTRY)
+        check_name("attacker", name, REGISTRY)
     return [REGISTRY[name] for name in dict.fromkeys((*chosen, "cues"))]
 
 

@@ -17,6 +17,7 @@ from creperie.core.errors import ModelError as ModelError
 from creperie.core.errors import UnknownNameError as UnknownNameError
 from creperie.core.errors import UsageError as UsageError
 from creperie.core.errors import as_flags as as_flags
+from creperie.core.errors import check_name as check_name
 from creperie.core.errors import missing_extra as missing_extra
 from creperie.core.errors import missing_module as missing_module
 from creperie.core.errors import unknown as unknown

@@ -16,7 +16,7 @@ from typing import Literal
 
 import numpy as np
 
-from creperie.core import UsageError, unknown
+from creperie.core import UsageError, check_name, unknown
 from creperie.metrics.intervals import Confidence, Interval, Statistic, over, pulled_confidence, pulls, share_confidence
 from creperie.metrics.kappa import FEWEST, nominal_confidence
 from creperie.metrics.layout import cluster_labels
@@ -69,8 +69,7 @@ def cohen_kappa(
     0.5
     """
     powers = {"none": 0, "linear": 1, "quadratic": 2}
-    if weights not in powers:
-        raise unknown("weighting", weights, powers)
+    check_name("weighting", weights, powers)
     matrix, own = _rated(np.stack([np.asarray(a, np.float64), np.asarray(b, np.float64)], axis=1), clusters)
     values, codes = np.unique(matrix, return_inverse=True)
     codes = codes.reshape(matrix.shape)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from creperie.bench import MANIFEST_FILE, Benchmark, load, record_audit
-from creperie.core import DataError, UsageError, read_json, unknown, write_json
+from creperie.core import DataError, UsageError, check_name, read_json, write_json
 from creperie.recipes.people import RUNS
 from creperie.recipes.steps import StageJob
 from creperie.recipes.training import trained_models
@@ -111,8 +111,7 @@ def run_probe(job: StageJob) -> dict[str, Any]:
     models = [*job.option("models"), *trained_models(job.inputs[1:])]
     orders = []
     for what in job.option("to"):
-        if what not in PROBES:
-            raise unknown("probe", what, PROBES)
+        check_name("probe", what, PROBES)
         more = {name: job.option(name) for name, probe in ALONE.items() if probe == what}
         answer = PROBES[what](bench, models, options, seed=job.option("seed"), progress=job.progress, **more)
         write_json(job.out / f"{what}.json", answer.document())

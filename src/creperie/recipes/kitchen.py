@@ -31,6 +31,7 @@ from creperie.core import (
     UsageError,
     __version__,
     check_files,
+    check_name,
     digest_of,
     locked,
     options_from,
@@ -40,7 +41,6 @@ from creperie.core import (
     read_json,
     remembered_sha256,
     silent,
-    unknown,
     write_json,
 )
 from creperie.engine import Engine, session
@@ -118,8 +118,7 @@ def check_given(recipe: Recipe, given: Mapping[str, str]) -> None:
     """Raise an error if `given` names a stage that the recipe does not have."""
     names = [s.name for s in recipe.stages]
     for name in given:
-        if name not in names:
-            raise unknown("stage", name, names, where="--use")
+        check_name("stage", name, names, where="--use")
 
 
 def check_claim(out: Path, recipe: Recipe) -> None:

@@ -8,7 +8,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from creperie.core import DataError, UsageError, option, unknown
+from creperie.core import DataError, UsageError, check_name, option, unknown
 from creperie.recipes.steps import STEPS, StageKind
 from creperie.recipes.yaml_lines import Marked, read_marked, read_marked_file
 
@@ -115,8 +115,7 @@ def read_recipe(
     """Read a recipe from its file. `changes` (`{"stage.option": value}`) override single options of the file; `data` is
     the folder of released files that the profile `local` reads.
     """
-    if profile not in PROFILES:
-        raise unknown("profile", profile, PROFILES)
+    check_name("profile", profile, PROFILES)
     doc = read_marked_file(path)
     top = doc.mapping((), _TOP, "is not a recipe")
     name, stages = _text(doc, top, "recipe"), top.get("stages")
@@ -182,8 +181,7 @@ def _sources(step: StageKind, names: list[str], value: Any, where: str) -> tuple
     if not isinstance(names_given, list) or not all(isinstance(w, str) for w in names_given):
         raise DataError("'from' must be the name of a stage, or a list of such names", where=where)
     for name in names_given:
-        if name not in names:
-            raise unknown("earlier stage", name, names, where=where)
+        check_name("earlier stage", name, names, where=where)
     if len(names_given) > 1 and step.takes < 2:
         raise DataError("this step takes only one input", where=where, hint="put a stage that does `join` before it")
     return tuple(names_given) if step.takes else ()

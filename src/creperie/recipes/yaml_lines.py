@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
 import yaml
 
-from creperie.core import DataError, compose_yaml, unknown
+from creperie.core import DataError, check_name, compose_yaml
 
 #: Maximum nesting of a document; no recipe is deeper.
 DEEPEST = 20
@@ -30,7 +30,7 @@ class Marked:
             path = path[:-1]
         return f"{self.file}:{self.lines.get(path, 1)}"
 
-    def mapping(self, path: Path, known: Iterable[str], what: str, kind: str = "key") -> dict[str, Any]:
+    def mapping(self, path: Path, known: Collection[str], what: str, kind: str = "key") -> dict[str, Any]:
         """Return the mapping at a path. If it is not a mapping, or has a key that is not in `known`, raise an error
         with the line.
         """
@@ -40,8 +40,7 @@ class Marked:
         if not isinstance(value, dict):
             raise DataError(what, where=self.where(*path), hint=f"expected: {', '.join(known)}")
         for key in value:
-            if key not in known:
-                raise unknown(kind, key, known, where=self.where(*path, key))
+            check_name(kind, key, known, where=self.where(*path, key))
         return value
 
 

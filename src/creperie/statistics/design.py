@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from creperie.bench import TAG_PREFIX
-from creperie.core import DataError, UsageError, unknown
+from creperie.core import DataError, UsageError, check_name, unknown
 from creperie.statistics.declare import Analysis
 from creperie.statistics.groups import Groups
 
@@ -64,8 +64,7 @@ def columns_of(contrast: str, levels: Sequence[str]) -> tuple[np.ndarray, tuple[
     >>> columns_of("orthogonal", ["caption", "equal", "foil"])[0].round(3).tolist()
     [[-0.5, -0.333], [0.5, -0.333], [0.0, 0.667]]
     """
-    if contrast not in _WEIGHTS:
-        raise unknown("contrast", contrast, _WEIGHTS)
+    check_name("contrast", contrast, _WEIGHTS)
     k = len(levels)
     if k < 2:
         raise UsageError(

@@ -29,7 +29,7 @@ from creperie.auditing import (
     measure_attacker,
     planned_battery,
 )
-from creperie.core import UsageError, option, unknown, with_options
+from creperie.core import UsageError, check_name, option, unknown, with_options
 from creperie.metrics import DEFAULT, difference_confidence, fleiss_kappa, share_interval
 from creperie.scoring import Run
 from creperie.statistics.items import answers_of
@@ -105,8 +105,7 @@ def power(claim: str, runs: Sequence[Run] = (), *, options: PowerOptions) -> Pow
     For `compare`, two runs may be given. Studies are then simulated by resampling the images of these runs, each with
     all its items.
     """
-    if claim not in get_args(Claim):
-        raise unknown("claim", claim, get_args(Claim))
+    check_name("claim", claim, get_args(Claim))
     if runs and claim != "compare":
         raise UsageError(f"runs are not used to plan {claim!r}", hint="leave them out, or plan for `compare`")
     pilot = _pilot(runs) if runs else None

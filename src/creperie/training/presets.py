@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from creperie.core import UsageError, packaged_toml, unknown
+from creperie.core import UsageError, check_name, packaged_toml
 from creperie.training.architecture import SmallConfig
 from creperie.training.settings import TrainingSettings
 
@@ -37,8 +37,7 @@ PRESETS = {name: _preset(name, **sizes) for name, sizes in packaged_toml("creper
 
 
 def find_preset(name: str) -> TrainingPreset:
-    if name not in PRESETS:
-        raise unknown("preset", name, PRESETS)
+    check_name("preset", name, PRESETS)
     return PRESETS[name]
 
 

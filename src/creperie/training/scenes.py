@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from creperie.core import Progress, silent, unknown
+from creperie.core import Progress, check_name, silent
 from creperie.training.examples import TrainingExample, TrainSet, with_foils
 from creperie.world import (
     BIASED,
@@ -48,8 +48,7 @@ class BiasedScenes:
     def with_types(self, types: Sequence[str]) -> TrainSet:
         """Return the examples with foils of the named types only, at most one of each type per example."""
         for name in types:
-            if name not in self.foils:
-                raise unknown("type of foils", name, self.foils)
+            check_name("type of foils", name, self.foils)
         rows = zip(*(self.foils[name] for name in types), strict=True) if types else [()] * len(self.data)
         return with_foils(self.data, [tuple(text for text in row if text) for row in rows])
 

@@ -19,7 +19,7 @@ import torch
 from PIL import Image
 from torch import nn
 
-from creperie.core import DataError, ModelError, UsageError, read_json, unknown, write_json
+from creperie.core import DataError, ModelError, UsageError, check_name, read_json, write_json
 from creperie.models import (
     Fingerprint,
     ModelURI,
@@ -66,11 +66,9 @@ class TowersConfig:
         for name in TOWERS:
             if not getattr(self, name):
                 raise UsageError(f"no {name} tower given", hint=f"pass `{name}_tower=`")
-        if self.head not in HEADS:
-            raise unknown("head", self.head, HEADS)
+        check_name("head", self.head, HEADS)
         for name in self.trained:
-            if name not in TOWERS:
-                raise unknown("tower", name, TOWERS)
+            check_name("tower", name, TOWERS)
 
     @property
     def views_rule(self) -> ViewRule:

@@ -32,7 +32,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from creperie.core import DataError, UsageError, unknown
+from creperie.core import DataError, UsageError, check_name
 
 MOST_CHARACTERS = 2_000
 #: Kinds of fields: a text of one line, a list of such texts (may be empty), a text or NA, yes or no.
@@ -203,8 +203,7 @@ def read_template(name: str, folder: str = "") -> Template:
     >>> sorted(read_template("replace-object").steps)
     ['compose', 'locate', 'propose']
     """
-    if name not in template_names():
-        raise unknown("prompt file", name, template_names())
+    check_name("prompt file", name, template_names())
     own = Path(folder) / f"{name}.toml"
     if folder and not Path(folder).is_dir():
         raise UsageError("expected a folder of prompt files", where=folder, hint="see docs/llm-making.md")
@@ -228,8 +227,7 @@ def parse_template(name: str, text: str, where: str = "") -> Template:
 def _step(step: Mapping[str, Any], document: Mapping[str, Any], where: str) -> PromptStep:
     given, answer = tuple(step["given"]), dict(step["answer"])
     for kind in answer.values():
-        if kind not in KINDS:
-            raise unknown("kind of answer", kind, KINDS, where=f"{where}: step {step['name']}")
+        check_name("kind of answer", kind, KINDS, where=f"{where}: step {step['name']}")
     needed = {*given, *answer}
     demonstrations = tuple(
         ({name: d[name] for name in given}, {name: d[name] for name in answer})
