@@ -107,12 +107,12 @@ def strongest_cue(
     the strongest. Otherwise it is the most significant cue with an accuracy above the threshold. If there is no such
     cue, it is the most accurate one.
     """
-    names: Sequence[str] = getattr(attacker, "marks", ())
+    names = getattr(attacker, "marks", ())
     every = isinstance(attacker, CueAttacker)
     pairs = answers.pairs
     if not (every or names) or not len(pairs):
         return StrongestCue(answers)
-    kinds: dict[str, OneSided] = {"style": _marks, "words": _ngrams} if every else {"style": _marks}
+    kinds = {"style": _marks, "words": _ngrams} if every else {"style": _marks}
     tallies = {kind: (alone, _tallied(pairs, alone, kind, progress)) for kind, alone in kinds.items()}
     tested = [] if every else [_measured_cue(pairs, Cue("", "", 0, 0, 0, 0), answers.raw)]
     for kind, (alone, tally) in tallies.items():

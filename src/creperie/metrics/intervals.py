@@ -160,7 +160,7 @@ def _as_share(share: float, answers: np.ndarray, clusters: np.ndarray, spread: f
     # Data without variance (only ties) get at least the variance of one more win and one more loss.
     spread = max(spread, 0.5 / (items * share * (1 - share))) if 0 < share < 1 else 1.0
     named = f" ({what})" if what else ""
-    quantile: Callable[[float], float] = normal_quantile
+    quantile = normal_quantile
     if count == 1:
         spread = 1.0
     elif what:
@@ -395,7 +395,7 @@ def _correlation(pulled: Sequence[np.ndarray], clusters: Sequence[np.ndarray]) -
     sums = sums.reshape(-1, groups)
     length = np.sqrt((sums**2).sum(axis=0))
     directions = sums / np.where(length > 0, length, 1.0)
-    correlation: np.ndarray = directions.T @ directions
+    correlation = directions.T @ directions
     np.fill_diagonal(correlation, 1.0)
     return correlation
 

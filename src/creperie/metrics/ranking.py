@@ -63,7 +63,7 @@ def median_of(values: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         # Chance levels are sums of shares, so the comparison with one half allows for rounding.
         low = (below < half - 1e-9).sum(axis=-1)
         high = (below <= half + 1e-9).sum(axis=-1)
-        middle: np.ndarray = (values[low.clip(max=len(values) - 1)] + values[high.clip(max=len(values) - 1)]) / 2
+        middle = (values[low.clip(max=len(values) - 1)] + values[high.clip(max=len(values) - 1)]) / 2
         return np.where(below[..., -1] > 0, middle, np.nan)
 
     return median

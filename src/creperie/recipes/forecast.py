@@ -161,7 +161,7 @@ def _rate(uri: str) -> float:
     (60.0, 0.1, 4.0)
     """
     kind = "small" if not uri or uri.endswith(".json") else uri.partition(":")[0]
-    rate: float = _NUMBERS["scored"].get(kind, 1.0)
+    rate = _NUMBERS["scored"].get(kind, 1.0)
     return min(rate, LARGE) if re.search(r"(?<![a-z\d])[\d.]+b\b", uri.lower()) else rate
 
 

@@ -49,7 +49,7 @@ def _before_and_after(attacker: AttackerStanding) -> dict[str, Any]:
     subsets.
     """
     # Only the mean shows the change within subsets, because the weights of the subsets among all items change.
-    numbers: dict[str, Any] = {"held_out": attacker.held_out, "leaks": list(attacker.leaks)}
+    numbers = {"held_out": attacker.held_out, "leaks": list(attacker.leaks)}
     subsets = [name for name in attacker.after if name != "all" and name in attacker.before]
     for when, figures in (("before", attacker.before), ("after", attacker.after)):
         numbers[when] = figures["all"].accuracy

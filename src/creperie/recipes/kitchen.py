@@ -142,7 +142,7 @@ def check_claim(out: Path, recipe: Recipe) -> None:
 def read_card(folder: Path) -> dict[str, Any]:
     """Return the content of recipe.json in the folder of a recipe run."""
     try:
-        card: dict[str, Any] = read_json(folder / CARD)
+        card = read_json(folder / CARD)
     except CreperieError:
         what = "is not the folder of a recipe run"
         raise UsageError(what, where=folder, hint="name one that `creperie cook` wrote") from None

@@ -105,7 +105,7 @@ def _fields(question: Mapping[str, Any], task: str, who: str) -> dict[str, str |
                 missed = _words_missed(shown, [option["label"] for option in options])
                 options.sort(key=lambda option: len(missed[option["label"]]))
                 expected = expected if not missed[options[0]["label"]] else "invalid"  # all are about other things
-            values: list[str] = [option["value"] for option in options]
+            values = [option["value"] for option in options]
             usual = values[0] if field["name"] == "foil" else expected
             chosen = usual if usual in values and dice.random() < CERTAIN else dice.choice(values)
             answer[field["name"]] = TURNED.get(chosen, chosen) if turned and not options[0].get("quote") else chosen

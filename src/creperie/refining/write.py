@@ -41,7 +41,7 @@ def write_removed(refined: Refined, path: Path) -> None:
     piece at a time.
     """
     original, removed = refined.original, refined.removed
-    texts: dict[str, Callable[[Removal], str]] = {
+    texts = {
         "reason": lambda r: r.reason,
         "why": lambda r: REASONS[r.reason],
         "detail": lambda r: r.detail,
@@ -110,7 +110,7 @@ def _standing(standing: AttackerStanding) -> dict[str, Any]:
 
 def _outcome(outcome: SubsetOutcome) -> dict[str, Any]:
     choice, chosen = outcome.choice, outcome.choice.selection
-    shown: dict[str, Any] = {
+    shown = {
         "subset": outcome.name,
         "items": outcome.items,
         "unsolvable": outcome.unsolvable,

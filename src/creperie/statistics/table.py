@@ -209,7 +209,7 @@ def bench_of(run: Run, benches: Sequence[Benchmark]) -> Benchmark:
 
 def _pair_rows(run: Run, reading: TableReading) -> _RunRows:
     """Return one row for each pair of a true and a false caption of an image."""
-    needs: Input = "image_text" if "image_text" in run.inputs else "text"
+    needs = "image_text" if "image_text" in run.inputs else "text"
     if needs not in run.inputs:
         raise UsageError(
             f"the run {run.name} has no image-text scores", hint="name a task that it has: `task=` " + run.tasks[0]
@@ -260,7 +260,7 @@ def _columns(run: Run, bench: Benchmark | None, rows: _RunRows, reading: TableRe
     take = pa.array(rows.item)
     subset, id_ = (run.table.column(name).take(take) for name in ("subset", "id"))
     size = reading.sizes.get(run.model, run.document["model"].get("parameters"))
-    columns: dict[str, Any] = {
+    columns = {
         "run": pa.repeat(run.name, n),
         "model": pa.repeat(run.model, n),
         "size": pa.array(np.full(n, np.nan if size is None else float(size)), from_pandas=True),
@@ -315,7 +315,7 @@ def _of_benchmark(bench: Benchmark, run: Run, rows: _RunRows, reading: TableRead
     foil = texts.take(pa.array(offsets[rows.item] + rows.foil, mask=~there))
     words, others = words_of(caption), words_of(foil)
     longer = np.where(words > others, "caption", np.where(words < others, "foil", "equal"))
-    columns: dict[str, Any] = {"caption": caption, "foil": foil, "length": pa.array(words), "longer": pa.array(longer)}
+    columns = {"caption": caption, "foil": foil, "length": pa.array(words), "longer": pa.array(longer)}
     take = pa.array(rows.item)
     tags = {name: bench.column(name).take(take) for name in bench.columns if name.startswith(TAG_PREFIX)}
     source = tags.get(f"{TAG_PREFIX}source")

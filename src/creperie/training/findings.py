@@ -102,7 +102,7 @@ class TrainingStudy:
 
 def read_study(document: dict[str, Any]) -> TrainingStudy:
     """Return the study that a JSON `document` contains."""
-    parts: dict[str, Any] = {name: document[name] for name in ("preset", "seconds")}
+    parts = {name: document[name] for name in ("preset", "seconds")}
     parts |= {name: tuple(document[name]) for name in ("arms", "seeds", "columns", "notes")}
     parts |= {name: tuple(ExamResult(**own) for own in document[name]) for name in ("sat", "base")}
     return TrainingStudy(**parts, scratch=document.get("scratch", False))

@@ -130,7 +130,7 @@ class TowersStudent(Student):
     # -- captions ----------------------------------------------------------------------------------------------------
 
     def prepare_texts(self, texts: Sequence[str]) -> list[Tokens]:
-        tokens: list[Tokens] = self.towers.text.prepare_texts(texts)
+        tokens = self.towers.text.prepare_texts(texts)
         if "text" in self.config.trained:
             return tokens
         self._learn(texts, tokens)

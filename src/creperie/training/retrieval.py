@@ -55,7 +55,7 @@ def recalls(bench: Benchmark, model: str, *, device: str, progress: Progress = s
     From image to text, recall is how often one of an image's own captions is among the k captions with the highest
     scores. From text to image, it is how often a caption's image is among the k images with the highest scores.
     """
-    encoder: Any = load_model(model, device=device)
+    encoder = load_model(model, device=device)
     if not isinstance(encoder, ImageEncoder) or not isinstance(encoder, TextEncoder):
         raise ModelError("retrieval needs a dual encoder", where=model, hint="name one that encodes images and texts")
     items = [item for item in bench if item.images]

@@ -84,7 +84,7 @@ class LLMMaker(Maker):
 
     @property
     def checks(self) -> Sequence[Check | BatchCheck]:
-        own: dict[str, tuple[Check, ...]] = {
+        own = {
             "swap": (vocabulary_followed,),
             "replace": (EditSize(8), LengthMatched(3), *((not_true_too,) if self.guarded else ())),
             "add": (vocabulary_extended if self.options.as_published else LengthMatched(2),),

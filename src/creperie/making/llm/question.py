@@ -62,7 +62,7 @@ class PendingQuestion:
 
     def prompt(self) -> Prompt:
         step = self.ask.step
-        messages: list[tuple[str, str]] = [("user", step.text(self.ask.given)), *self.ask.context]
+        messages = [("user", step.text(self.ask.given)), *self.ask.context]
         if self.tries:
             quoted = self.text[:MOST_QUOTED] if self.text.strip() else "(nothing)"
             messages += [("assistant", quoted), ("user", _note(self.why, step))]

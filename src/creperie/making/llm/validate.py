@@ -118,7 +118,7 @@ class Validation:
     def document(self) -> dict[str, Any]:
         items = dict.fromkeys((v.pair.subset, v.pair.item) for v in self.verdicts)
         of_all, of_failed = Counter(s for s, _ in items), Counter(s for s, _ in self.failed)
-        document: dict[str, Any] = {
+        document = {
             "bench": self.bench,
             "model": answering_uri(self.model),
             "items": len(items),

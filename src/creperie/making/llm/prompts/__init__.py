@@ -127,7 +127,7 @@ def is_na(text: str) -> bool:
 def schema_of(wanted: Mapping[str, str]) -> dict[str, Any]:
     """Return a JSON schema for the wanted fields, for servers that enforce schemas."""
     text = {"type": "string"}
-    types: dict[str, Any] = {
+    types = {
         "text": text,
         "text-or-na": text,
         "texts": {"type": "array", "items": text},
