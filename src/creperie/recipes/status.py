@@ -79,10 +79,7 @@ def paper_status(folders: Sequence[Path]) -> list[PaperPart]:
             key = f"{paper['name']}/{entry['number']}"
             table = tables.get(key.lower())
             parts.append(_table(paper, entry, table, own) if table else _described(paper, "table", entry, own))
-        parts += [
-            _figure(paper, entry, own) if "draw" in entry else _described(paper, "figure", entry, own)
-            for entry in paper["figures"]
-        ]
+        parts += [_described(paper, "figure", entry, own) for entry in paper["figures"]]
     return parts
 
 
@@ -111,8 +108,9 @@ def _table(paper: Mapping[str, Any], entry: Mapping[str, Any], table: PublishedT
     documents = own.tables.get(table.key.lower(), [])
     found = (cell for document in documents for cell in _agreed(document) if table.is_result(cell.group, cell.column))
     cells = tuple({(c.group, c.model, c.column): c for c in found}.values())
-    named = dict.fromkeys(row for document in documents for row in _rows(document))
-    rows = tuple(name for name, *_ in named)
+    ours = (row for document in documents for row in document["rows"] if row["source"] == "run")
+    added = ((row["model"], row["group"], row["published"]) for row in ours if not _is_repeated(row))
+    rows = tuple(name for name, *_ in dict.fromkeys(added))
     agree = sum(cell.equal for cell in cells)
     status = EXACT if cells and agree == len(cells) else PARTLY if agree else FILLED if rows else OPEN
     command = f"creperie cook {paper['recipe']}" + " --profile local --data DIR" * bool(cells)
@@ -151,28 +149,17 @@ def _is_repeated(row: Mapping[str, Any]) -> bool:
     return bool(row["source"] == "run" and row["published"] and row.get("released") and not row.get("stands_in"))
 
 
-def _rows(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str | None]]:
-    """Yield (model, group of rows, printed row) for each table row that comes from a run. Runs of the paper's model on
-    the published items are left out. The printed row is the name of the corresponding row in the paper, or None.
-    """
-    ours = (row for row in document["rows"] if row["source"] == "run" and not _is_repeated(row))
-    return ((row["model"], row["group"], row["published"]) for row in ours)
-
-
-def _figure(paper: Mapping[str, Any], entry: Mapping[str, Any], own: _RunOutput) -> PaperPart:
-    number, command = entry["number"], f"creperie cook {paper['recipe']}"
-    status, why = OPEN, own.failed.get(number, "")
-    if number in own.figures:
-        status, why = DRAWN, entry.get("of", "these runs' items and models")
-    about = (paper["name"], "figure", number, entry["what"], status, command)
-    return PaperPart(*about, needs=entry.get("needs", ""), why=why)
-
-
 def _described(paper: Mapping[str, Any], kind: str, entry: Mapping[str, Any], own: _RunOutput) -> PaperPart:
-    prompts = entry.get("prompts", ())
+    """Return the status of a figure, or of a table that is not transcribed: of what a run draws, or of prompts."""
+    prompts, number = entry.get("prompts", ()), entry["number"]
     command = " && ".join(f"creperie prompts show {name}" for name in prompts)
-    about = (paper["name"], kind, entry["number"], entry["what"], WORDED if command else NOTHING, command)
-    return PaperPart(*about, why=entry.get("none", ""), prompts=_own_words(prompts, own))
+    status, why = WORDED if command else NOTHING, entry.get("none", "")
+    if "draw" in entry:
+        command, status, why = f"creperie cook {paper['recipe']}", OPEN, own.failed.get(number, "")
+        if number in own.figures:
+            status, why = DRAWN, entry.get("of", "these runs' items and models")
+    about = (paper["name"], kind, number, entry["what"], status, command)
+    return PaperPart(*about, needs=entry.get("needs", ""), why=why, prompts=_own_words(prompts, own))
 
 
 # -- the page --------------------------------------------------------------------------------------------------------

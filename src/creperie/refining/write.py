@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from creperie.auditing import audit_document
 from creperie.bench import Benchmark, load_folder, new_folder, record_audit, save
 from creperie.core import TableWriter, write_json
 from creperie.refining.methods import REASONS
-from creperie.refining.refinement import Refined, Removal, RemovedRows, SubsetOutcome, reasons_of
+from creperie.refining.refinement import Refined, RemovedRows, SubsetOutcome, reasons_of
 from creperie.refining.standing import ALL, AttackerStanding, figures_for_json
 
 REMOVED = "removed.parquet"

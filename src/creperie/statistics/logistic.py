@@ -52,9 +52,7 @@ class _Laplace:
     """The criterion: −2 log-likelihood by Laplace's approximation. Each search starts where the previous one ended."""
 
     def __init__(self, y: np.ndarray, x: np.ndarray, groups: Groups) -> None:
-        self.y = y
-        self.x = x
-        self.groups = groups
+        self.y, self.x, self.groups = y, x, groups
         self.u = np.zeros(groups.total)
         self.beta = np.zeros(x.shape[1])
         self.evaluations = 0
@@ -222,7 +220,6 @@ def _fit(
         tested(names, beta / scale, covariance, np.full(len(beta), np.inf)),
         spreads,
         optimum.value,
-        -optimum.value / 2,
         len(laplace.y),
         "normal (Wald z)",
         convergence,

@@ -37,7 +37,7 @@ from creperie.core import (
     silent,
     write_parquet,
 )
-from creperie.metrics import HIT, TIE, VOID, Input, margins
+from creperie.metrics import HIT, TIE, VOID, margins
 from creperie.scoring import Run, item_keys
 from creperie.statistics.wording import WordingPreference, construction_columns, preferred, words_of
 
@@ -273,8 +273,7 @@ def _columns(run: Run, bench: Benchmark | None, rows: _RunRows, reading: TableRe
         "tie": pa.array(rows.tie),
     }
     if not reading.task:
-        labels = [f"{a + 1}-{b + 1}" for a, b in zip(*_slots(run, rows))]
-        columns["comparison"] = pa.array(labels)
+        columns["comparison"] = pa.array([f"{a + 1}-{b + 1}" for a, b in zip(*_slots(run, rows))])
     if bench is not None:
         columns |= _of_benchmark(bench, run, rows, reading)
     return pa.table(columns)
@@ -296,15 +295,11 @@ def _slots(run: Run, rows: _RunRows) -> tuple[np.ndarray, np.ndarray]:
     its foil among the image's false captions.
     """
     first, second = np.zeros(len(rows.item), int), np.zeros(len(rows.item), int)
-    kind = np.zeros(len(run), int)
-    for k, group in enumerate(run.layout.groups):
-        kind[group.items] = k
-    for k, group in enumerate(run.layout.groups):
-        of_kind = kind[rows.item] == k
-        true = group.match.cumsum(axis=1) - 1
-        false = (~group.match).cumsum(axis=1) - 1
-        first[of_kind] = true[rows.row[of_kind], rows.caption[of_kind]]
-        second[of_kind] = false[rows.row[of_kind], rows.foil[of_kind]]
+    for group in run.layout.groups:
+        own = np.isin(rows.item, group.items)
+        true, false = (match.cumsum(axis=1) - 1 for match in (group.match, ~group.match))
+        first[own] = true[rows.row[own], rows.caption[own]]
+        second[own] = false[rows.row[own], rows.foil[own]]
     return first, second
 
 

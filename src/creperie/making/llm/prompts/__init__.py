@@ -240,8 +240,8 @@ def _step(step: Mapping[str, Any], document: Mapping[str, Any], where: str) -> P
     rules = [f"{n}. {rule}" for n, rule in enumerate([*document["rules"], *step.get("rules", [])], 1)]
     last = "Answer with one JSON object, written as in the examples, and nothing else."
     head = "\n".join([document["role"], "", step["instruction"].strip(), "", "Rules:", *rules, "", last])
-    temperature, most = float(step["temperature"]), int(step["max_tokens"])
-    return PromptStep(step["name"], temperature, most, head, given, answer, demonstrations)
+    limits = float(step["temperature"]), int(step["max_tokens"])
+    return PromptStep(step["name"], *limits, head, given, answer, demonstrations)
 
 
 def _json(value: Mapping[str, Any]) -> str:
