@@ -18,7 +18,7 @@ import numpy as np
 
 from creperie.auditing.pairs import Pairs, margins_of_scores
 from creperie.auditing.registry import entry_of
-from creperie.core import Progress, silent
+from creperie.core import Progress, batched, silent
 
 if TYPE_CHECKING:
     from creperie.models import TextEncoder
@@ -84,8 +84,7 @@ class TextAttacker:
         key = None if self.alphabetical else lambda t: (len(t), t)
         new = sorted({t for t in texts if t not in self._known}, key=key)
         with progress(self.name, len(new), "captions") as advance:
-            for start in range(0, len(new), self.batch):
-                batch = new[start : start + self.batch]
+            for batch in batched(new, self.batch):
                 self._known.update(zip(batch, np.asarray(self.score(batch), np.float32).tolist(), strict=True))
                 advance(len(batch))
         return np.array([self._known[t] for t in texts], np.float32)

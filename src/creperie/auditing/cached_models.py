@@ -12,6 +12,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from creperie.core import batched
 from creperie.models import Fingerprint, TextEncoder, TextScorer
 from creperie.scoring import ResultStore, text_keys
 
@@ -95,8 +96,7 @@ def kept(
         rows.update(zip(stored.rows.tolist(), stored.vectors))
     order = sorted(set(range(len(texts))) - rows.keys(), key=lambda i: (len(texts[i]), i))
     try:
-        for start in range(0, len(order), BATCH):
-            batch = order[start : start + BATCH]
+        for batch in batched(order, BATCH):
             values = np.asarray(compute([texts[i] for i in batch]), np.float32)
             rows.update(zip(batch, values))
             if shelf is not None:

@@ -13,7 +13,7 @@ from creperie.auditing.folds import grouped_folds
 from creperie.auditing.learned import MarginSource, linear_out_of_fold, stacked
 from creperie.auditing.pairs import Pairs, one_thread, training_blocks
 from creperie.auditing.registry import entry_of
-from creperie.core import Progress, silent
+from creperie.core import Progress, batched, silent
 
 BATCH = 256
 
@@ -38,8 +38,7 @@ class EmbeddingLearner(MarginSource):
     def _encoded(self, texts: list[str], progress: Progress) -> np.ndarray:
         new = sorted(set(texts) - self._vectors.keys(), key=lambda t: (len(t), t))
         with progress("encode captions", len(new), "captions") as advance:
-            for start in range(0, len(new), BATCH):
-                batch = new[start : start + BATCH]
+            for batch in batched(new, BATCH):
                 self._vectors.update(zip(batch, self.encode(batch), strict=True))
                 advance(len(batch))
         return np.stack([self._vectors[t] for t in texts]).astype(np.float64)

@@ -18,7 +18,7 @@ import numpy as np
 
 from creperie.auditing.measure import mean_of
 from creperie.bench import Benchmark, Item, from_items, open_image
-from creperie.core import Progress, UsageError, check_name, silent
+from creperie.core import Progress, UsageError, batched, check_name, silent
 from creperie.lang import parse
 from creperie.making import (
     SHUFFLES,
@@ -150,11 +150,9 @@ def _described(
         )
     model = load_model(writer, device=options.device, dtype=options.dtype) if isinstance(writer, str) else writer
     items = list(shuffled)
-    descriptions = []
-    for at in range(0, len(items), TOGETHER):
-        descriptions += caption_images(
-            model, [open_image(shuffled.images, i.images[0]) for i in items[at : at + TOGETHER]]
-        )
+    descriptions: list[str] = []
+    for batch in batched(items, TOGETHER):
+        descriptions += caption_images(model, [open_image(shuffled.images, item.images[0]) for item in batch])
     described = [
         replace(i, captions=(text, *i.captions[1:])) for i, text in zip(items, descriptions, strict=True) if text
     ]

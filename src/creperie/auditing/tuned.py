@@ -19,7 +19,7 @@ import numpy as np
 from creperie.auditing.learned import MarginSource
 from creperie.auditing.null import FEWEST
 from creperie.auditing.pairs import Pairs, training_blocks
-from creperie.core import Progress
+from creperie.core import Progress, batched
 
 FOLDS = 3
 #: Most pairs that one model learns from, by device: beyond that, a processor takes minutes more per fold.
@@ -119,8 +119,7 @@ def _scored(scorer: Any, lines: Sequence[list[int]]) -> np.ndarray:
     distinct = sorted({tuple(line) for line in lines}, key=lambda line: (len(line), line))
     scores = dict[tuple[int, ...], float]()
     with torch.inference_mode():
-        for start in range(0, len(distinct), ASKED):
-            batch = distinct[start : start + ASKED]
+        for batch in batched(distinct, ASKED):
             scores.update(zip(batch, scorer(batch).tolist()))
     return np.array([scores[tuple(line)] for line in lines], np.float32)
 

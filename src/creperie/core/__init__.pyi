@@ -1,4 +1,5 @@
 from creperie.core.arguments import explained as explained
+from creperie.core.batches import batched as batched
 from creperie.core.checksums import UNCHECKED as UNCHECKED
 from creperie.core.checksums import check_files as check_files
 from creperie.core.checksums import checked as checked

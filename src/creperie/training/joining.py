@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from PIL import Image
 
-from creperie.core import ModelError, Progress, silent
+from creperie.core import ModelError, Progress, batched, silent
 from creperie.models import Tokens, find_place, pad_tokens, quiet_libraries
 from creperie.scoring import ResultStore, text_keys
 from creperie.training.architecture import Student, TrainedNetwork
@@ -116,16 +116,15 @@ class TowersStudent(Student):
         name = hashlib.sha256("\0".join(seen).encode()).hexdigest()
         if name in _LAST_SET:
             return _LAST_SET[name]
-        features = np.zeros((len(keys), len(self._rule.names), self.towers.image.width), np.float32)
         with progress("features of images", len(keys), "images") as advance, ThreadPoolExecutor(READERS) as readers:
-            for start in range(0, len(keys), BATCH):
-                part = keys[start : start + BATCH]
+            parts = []
+            for part in batched(keys, BATCH):
                 views = np.stack(list(readers.map(lambda key: self._rule(data.open(key)), part)))
-                features[start : start + len(views)] = self.towers.image_features(views)
+                parts.append(self.towers.image_features(views))
                 advance(len(views))
         _LAST_SET.clear()
-        _LAST_SET[name] = features
-        return features
+        _LAST_SET[name] = np.concatenate(parts)
+        return _LAST_SET[name]
 
     # -- captions ----------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from creperie.bench import Benchmark, open_image
-from creperie.core import DataError, ModelError, Progress, silent
+from creperie.core import DataError, ModelError, Progress, batched, silent
 from creperie.metrics import DEFAULT, share_interval
 from creperie.models import ImageEncoder, TextEncoder, load_model
 
@@ -65,8 +65,7 @@ def recalls(bench: Benchmark, model: str, *, device: str, progress: Progress = s
     texts = [t for item in items for t, holds in zip(item.captions, item.match[0], strict=True) if holds]
     images = []
     with progress("encode images", len(items), "images") as advance:
-        for k in range(0, len(items), CHUNK):
-            part = items[k : k + CHUNK]
+        for part in batched(items, CHUNK):
             images.append(encoder.encode_images([open_image(bench.images, item.images[0]) for item in part]))
             advance(len(part))
     scores = np.concatenate(images) @ encoder.encode_texts(texts).T

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from creperie.core import Progress, check_name, silent
+from creperie.core import Progress, batched, check_name, silent
 from creperie.training.examples import TrainingExample, TrainSet, with_foils
 from creperie.world import (
     BIASED,
@@ -131,7 +131,7 @@ def biased_scenes(n: int, seed: int, size: int = 64, progress: Progress = silent
 def with_drawn(data: TrainSet, size: int, workers: int, progress: Progress = silent) -> TrainSet:
     """Return the examples with all their images already drawn, because several models will be trained on them."""
     keys = list(dict.fromkeys(e.image for e in data.examples))
-    parts = [(keys[k : k + 256], size) for k in range(0, len(keys), 256)]
+    parts = [(part, size) for part in batched(keys, 256)]
     drawn: dict[str, np.ndarray] = {}
     with progress("draw pictures", len(keys), "pictures") as advance, _processes(workers) as run:
         for (own, _), pictures in zip(parts, run(_draw_keys, parts), strict=True):

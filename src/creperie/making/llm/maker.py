@@ -184,12 +184,10 @@ def estimate_cost(maker: LLMMaker, sources: Sequence[SourceCaption]) -> dict[str
 
 def count(uri: str, asked: Iterable[tuple[PromptStep, str]], tries: int = TRIES) -> dict[str, Any]:
     """Return the estimated cost of questions about captions. In the worst case, each is asked `tries` times."""
-    fixed = {}
+    fixed: dict[str, tuple[float, float]] = {}
     calls, tokens_in, tokens_out = 0, 0.0, 0.0
     for step, caption in asked:
-        if step.head not in fixed:
-            fixed[step.head] = _step_tokens(step)
-        reads, writes = fixed[step.head]
+        reads, writes = fixed[step.head] = fixed.get(step.head) or _step_tokens(step)
         calls += 1
         tokens_in += reads + len(caption) / CHARACTERS_PER_TOKEN
         tokens_out += writes
