@@ -142,8 +142,8 @@ def run_make(job: StageJob) -> dict[str, Any]:
         raise DataError("the makers created no items", where=job.input, hint="give more captions or another model")
     bench = from_items(job.option("name") or f"{captions.name}-{job.name}", items, images=captions.images)
     provenance = tuple(step for part in parts for step in part.provenance)
-    whole = {(item.subset, item.id, item.captions) for item in made}
-    changed = sum((item.subset, item.id, item.captions) not in whole for item in kept)
+    whole = set(map(id, made))
+    changed = sum(id(item) not in whole for item in kept)
     lost = {"removed": len(made) - len(kept), "changed": changed}
     if any(lost.values()):
         provenance += (ProvenanceStep("true-foils", lost, tuple(part.hash for part in parts)),)
