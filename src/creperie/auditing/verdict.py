@@ -367,30 +367,32 @@ def judge(seen: Measurements) -> Judgement:
     wrong = [r for r in below if _upper(r) >= seen.threshold]
     widest = max(measured, key=_upper, default=None)
     families = dict.fromkeys(family_of(row.attacker) for row in measured)
-    clean = Judgement(
+    verdict, strongest, full = "unsolvable" if seen.unsolvable else "clean", next(iter(ordered), None), False
+    bound, needed = (_upper(widest), _needed(widest, seen.threshold)) if widest else (math.nan, 0)
+    if through:
+        verdict = "leaks"
+    elif seen.all_balanced:
+        pass
+    elif wrong:
+        verdict, strongest = "anti-learned", wrong[0]
+    elif seen.missing:
+        verdict = "incomplete"
+    elif not bound < seen.threshold:
+        verdict, strongest = "not shown", widest
+        sampled = widest is not None and widest.measure.n < max(r.measure.n for r in measured)
+        full = bool(seen.sample) and sampled and needed <= seen.items
+    return Judgement(
         seen,
-        "unsolvable" if seen.unsolvable else "clean",
+        verdict,
         fix=next((fix for fix in FIXES if fix in {r.fix for r in through}), ""),
         through=through,
-        strongest=ordered[0] if ordered else None,
+        strongest=strongest,
         headline=_strongest_of_all(measured),
-        bound=_upper(widest) if widest else math.nan,
+        bound=bound,
         against=tuple(sorted(families, key=lambda name: name in LEARNED_FAMILIES)),
-        needed=_needed(widest, seen.threshold) if widest else 0,
+        needed=needed,
+        full=full,
     )
-    if through:
-        return replace(clean, verdict="leaks")
-    if seen.all_balanced:
-        return clean
-    if wrong:
-        return replace(clean, verdict="anti-learned", strongest=wrong[0])
-    if seen.missing:
-        return replace(clean, verdict="incomplete")
-    if not clean.bound < seen.threshold:
-        sampled = widest is not None and widest.measure.n < max(r.measure.n for r in measured)
-        full = bool(seen.sample) and sampled and clean.needed <= seen.items
-        return replace(clean, verdict="not shown", strongest=widest, full=full)
-    return clean
 
 
 def _strongest_of_all(rows: Sequence[AuditRow]) -> AuditRow | None:

@@ -110,7 +110,15 @@ FAMILIES: Mapping[str, str] = {
 _OWN: dict[str, Task] = {}
 
 _ALIASES: Mapping[str, str] = {alias: t.name for t in TASKS.values() for alias in t.aliases}
-_CUT_ALIASES: Mapping[str, str] = {alias: name for name, (_, _, aliases) in _CUT.items() for alias in aliases}
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\s_]+", "-", name.strip().lower())
+
+
+#: names and aliases as `_plain` writes them, of tasks and of families
+_NAMES = {_plain(alias): name for alias, name in [*zip(TASKS, TASKS), *_ALIASES.items()]}
+_CUT_NAMES = {_plain(alias): name for name, (_, _, aliases) in _CUT.items() for alias in (name, *aliases)}
 
 
 def task(name: str) -> Task:
@@ -120,16 +128,14 @@ def task(name: str) -> Task:
     >>> task("Image-to-Text").name, task("R@5").name, task("p_c@0.5").value
     ('itt', 'recall@5', 'captions')
     """
-    key = re.sub(r"[\s_]+", "-", name.strip().lower())
-    known = {k.replace("_", "-"): v for k, v in {**{n: n for n in TASKS}, **_ALIASES}.items()}
-    if key in known:
-        return TASKS[known[key]]
+    key = _plain(name)
+    if key in _NAMES:
+        return TASKS[_NAMES[key]]
     if name in _OWN:
         return _OWN[name]
     family, at, number = key.partition("@")
-    families = {k.replace("_", "-"): v for k, v in {**{n: n for n in _CUT}, **_CUT_ALIASES}.items()}
-    if family in families:
-        return _cut(families[family], number if at else "")
+    if family in _CUT_NAMES:
+        return _cut(_CUT_NAMES[family], number if at else "")
     if at or not key.startswith("prefer"):
         raise _unknown(name)
     return _preferred(name, key)

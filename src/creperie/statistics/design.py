@@ -27,29 +27,12 @@ from creperie.core import DataError, UsageError, check_name, unknown
 from creperie.statistics.declare import Analysis
 from creperie.statistics.groups import Groups
 
-
-def _treatment(k: int) -> np.ndarray:
-    return np.column_stack([-np.ones(k - 1), np.eye(k - 1)])
-
-
-def _rest(k: int) -> np.ndarray:
-    weights = np.full((k - 1, k), -1.0 / (k - 1))
-    weights[np.arange(k - 1), np.arange(1, k)] = 1.0
-    return weights
-
-
-def _orthogonal(k: int) -> np.ndarray:
-    weights = np.zeros((k - 1, k))
-    for j in range(1, k):
-        weights[j - 1, :j], weights[j - 1, j] = -1.0 / j, 1.0
-    return weights
-
-
+#: The weights of the means of k levels in each coefficient, but for the intercept.
 _WEIGHTS: Mapping[str, Callable[[int], np.ndarray]] = {
-    "treatment": _treatment,
-    "centred": _treatment,
-    "rest": _rest,
-    "orthogonal": _orthogonal,
+    "treatment": lambda k: np.eye(k)[1:] - np.eye(1, k),
+    "centred": lambda k: np.eye(k)[1:] - np.eye(1, k),
+    "rest": lambda k: np.where(np.eye(k)[1:] > 0, 1.0, -1.0 / (k - 1)),
+    "orthogonal": lambda k: np.eye(k)[1:] - np.tril(np.ones((k - 1, k))) / np.arange(1, k)[:, None],
     "sum": lambda k: np.eye(k)[1:] - 1.0 / k,
 }
 NAMES = tuple(_WEIGHTS)
@@ -114,7 +97,8 @@ class Design:
 def design(table: pa.Table, analysis: Analysis) -> Design:
     """Return the outcome, the design matrix and the groups for an analysis of a table."""
     parts = list(dict.fromkeys(p for term in analysis.factors for p in term))
-    columns = list(dict.fromkeys([analysis.outcome, *(column_of(p) for p in parts), *_groupings(analysis)]))
+    groupings = (name for term in analysis.random for name in term.split(":"))
+    columns = list(dict.fromkeys([analysis.outcome, *(column_of(p) for p in parts), *groupings]))
     table = with_short_names(table, [*columns, *analysis.where])
     chosen = chosen_rows(table, analysis.where)
     table = table.take(pa.array(chosen))
@@ -134,9 +118,7 @@ def design(table: pa.Table, analysis: Analysis) -> Design:
         blocks.append(block)
         names += labels
     x, independent, aliased = _independent(np.concatenate(blocks, axis=1))
-    notes = []
-    if dropped:
-        notes.append(f"{dropped:,} rows left out: a value is missing, or not among the levels given")
+    notes = [f"{dropped:,} rows left out: a value is missing, or not among the levels given"] if dropped else []
     if aliased:
         notes.append("left out, as other columns determine them: " + ", ".join(names[k] for k in aliased))
     groups = Groups(tuple(analysis.random), tuple(grouped(used, term) for term in analysis.random))
@@ -187,10 +169,6 @@ def column_of(part: str) -> str:
     """
     call = _CALL.fullmatch(part)
     return call[2] if call else part
-
-
-def _groupings(analysis: Analysis) -> list[str]:
-    return [name for term in analysis.random for name in term.split(":")]
 
 
 def _complete(table: pa.Table, columns: list[str], analysis: Analysis) -> tuple[np.ndarray, int]:
