@@ -56,9 +56,8 @@ def keep_audit(document: Mapping[str, Any], origin: Mapping[str, Any], folder: P
     """Store an audit's document together with its `origin` (see `audit_origin`). It is stored in `folder` or, if that
     is None, in the cache. If the cache cannot be written, do nothing.
     """
-    path = _place(document["benchmark"], origin, folder)
+    path = _place(document["benchmark"], origin["digest"][:SHOWN], folder)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         write_json(path, {**document, "computed_from": dict(origin)})
     except OSError:
         if folder is not None:
@@ -70,7 +69,7 @@ def kept_audit(name: str, origin: Mapping[str, Any], folder: Path | None = None)
     none or its file is damaged.
     """
     try:
-        document = read_json(_place(name, origin, folder))
+        document = read_json(_place(name, origin["digest"][:SHOWN], folder))
     except DataError:
         return None
     stated = document.get("computed_from", {}) if isinstance(document, dict) else {}
@@ -79,16 +78,10 @@ def kept_audit(name: str, origin: Mapping[str, Any], folder: Path | None = None)
 
 def kept_audits(name: str) -> list[Path]:
     """Return the files of all stored audits of benchmarks with this name, including outdated ones."""
-    return sorted(_folder(None).glob(f"{_plain(name)}-{'[0-9a-f]' * SHOWN}.json"))
+    places = _place(name, "[0-9a-f]" * SHOWN, None)
+    return sorted(places.parent.glob(places.name))
 
 
-def _place(name: str, origin: Mapping[str, Any], folder: Path | None) -> Path:
-    return _folder(folder) / f"{_plain(name)}-{origin['digest'][:SHOWN]}.json"
-
-
-def _folder(folder: Path | None) -> Path:
-    return folder if folder is not None else cache_home() / "audits"
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")
+def _place(name: str, digest: str, folder: Path | None) -> Path:
+    plain = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")
+    return (folder or cache_home() / "audits") / f"{plain}-{digest}.json"

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from creperie.auditing.advice import advice_on
+from creperie.auditing.advice import next_command
 from creperie.auditing.attackers import Attacker
 from creperie.auditing.cues import Cue, cues_to_list, surest
 from creperie.auditing.large import ExactCount
@@ -72,7 +72,7 @@ class Audit(Framed):
     @property
     def next(self) -> str:
         """The command to type next."""
-        return advice_on(self.whole, english=self.language.startswith("en")).command(self.spec, self.part)
+        return next_command(self.whole, self.spec, self.part, english=self.language.startswith("en"))
 
     @property
     def code(self) -> int:

@@ -22,13 +22,13 @@ from creperie.auditing import (
     Measure,
     Pairs,
     TextAttacker,
-    advice_on,
     attacked_part,
     changed_options,
     grouped_folds,
     item_features,
     learns,
     make_attackers,
+    next_command,
     one_thread,
     pairs_of,
     repaired,
@@ -142,7 +142,7 @@ class Refined(Framed):
         """The command to type next."""
         original = self.spec or self.original.name
         spec, part = (self.folder, "") if self.folder else (self.spec or self.bench.name, self.part)
-        return advice_on(self.judgement, len(self.original)).command(spec, part, original)
+        return next_command(self.judgement, spec, part, original=original, before=len(self.original))
 
     def save(self, folder: str | Path, *, force: bool = False) -> Benchmark:
         """Write the refined benchmark, the removed items and the report to a folder. Return the benchmark as loaded
