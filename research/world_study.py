@@ -663,7 +663,7 @@ def write(asked: argparse.Namespace) -> None:
         cells = [exam, part, str(len(mean("before", exam, part))), f"{chance:g}"]
         for arm in ("before", *ARMS):
             own = mean(arm, exam, part)
-            spread = share_interval(own, np.ones(len(own)), np.arange(len(own)), DEFAULT)
+            spread = share_interval(own)
             cells.append(f"{100 * own.mean():.1f} [{100 * spread.low:.0f}, {100 * spread.high:.0f}]")
         rows.append(cells)
     gains = []

@@ -24,7 +24,7 @@ from creperie.auditing.pairs import Pairs, item_wins
 from creperie.auditing.registry import entry_of
 from creperie.core import Progress, silent
 from creperie.lang import marks, tokens
-from creperie.metrics import MetricSettings, normal_quantile, share_interval
+from creperie.metrics import normal_quantile, share_interval
 
 LONGEST = 3
 #: Fewest pairs in which a cue must occur on one side only.
@@ -163,7 +163,7 @@ def _measured_cue(pairs: Pairs, cue: Cue, margins: np.ndarray) -> tuple[Cue, np.
     there = pairs.per_item > 0
     wins, clusters = item_wins(pairs, margins)[there], pairs.cluster[there]
     wins = wins if mean_of(wins) >= 0.5 else 1 - wins
-    sure = share_interval(wins, np.ones(len(wins)), clusters, MetricSettings(ties="half", level=LEVEL))
+    sure = share_interval(wins, clusters, LEVEL)
     return replace(cue, accuracy=mean_of(wins), high=sure.high, p=against_chance(wins, clusters)), margins
 
 

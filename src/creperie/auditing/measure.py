@@ -25,7 +25,7 @@ from creperie.auditing.folds import fold_count, grouped_folds
 from creperie.auditing.null import null_spreads
 from creperie.auditing.pairs import Pairs, item_mean, item_wins
 from creperie.core import Progress, silent
-from creperie.metrics import MetricSettings, cluster_sums, normal_quantile, share_interval, sign_flip_p
+from creperie.metrics import cluster_sums, normal_quantile, share_interval, sign_flip_p
 
 #: The smallest scale, above zero so that uninformative margins keep their order.
 LEAST = 1e-3
@@ -167,8 +167,7 @@ def measure_attacker(answers: AttackerMargins, p_factor: float = 1) -> Measure:
     wins, raw = (item_wins(pairs, m)[there] for m in (answers.margins, answers.raw))
     spread = float(np.sqrt(np.mean(answers.spreads[there] ** 2))) if there.any() else 1.0
     level = math.erf(normal_quantile(1 - (1 - LEVEL) / 2 / p_factor) * spread / math.sqrt(2))
-    how = MetricSettings(ties="half", level=min(level, 1 - 1e-12))
-    reached = share_interval(wins, np.ones(len(wins)), clusters, how)
+    reached = share_interval(wins, clusters, min(level, 1 - 1e-12))
     given = item_mean(pairs, bits(answers.log_odds))[there]
     leaked = bits_interval(given, clusters)
     return Measure(
@@ -194,7 +193,7 @@ def bits_interval(given: np.ndarray, clusters: np.ndarray) -> tuple[float, float
     # back.
     least, most = (float(np.min(given)), float(np.max(given))) if len(given) else (math.nan, math.nan)
     width = (most - least) or 1.0
-    interval = share_interval((given - least) / width, np.ones(len(given)), clusters, MetricSettings(ties="half"))
+    interval = share_interval((given - least) / width, clusters)
     low, high = (least + width * end for end in (interval.low, interval.high))
     return (math.nan, math.nan) if math.isnan(low + high) else (max(0.0, low), max(0.0, high))
 

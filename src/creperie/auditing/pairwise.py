@@ -16,7 +16,7 @@ from creperie.auditing.attackers import TextAttacker
 from creperie.auditing.measure import mean_of
 from creperie.bench import Benchmark, Item
 from creperie.core import DataError, Progress, UsageError
-from creperie.metrics import MetricSettings, share_interval
+from creperie.metrics import share_interval
 
 #: Kinds of foil under other names. The paper compares CREPE's negations with its own additions: both ask whether
 #: something is there at all.
@@ -132,7 +132,7 @@ def compare_pairwise(
 def _row(kind: str, attacker: str, left: np.ndarray, right: np.ndarray, sources: Sequence[str]) -> PairwiseRow:
     better = 0.5 + 0.5 * (right > left) - 0.5 * (right < left)
     clusters = np.unique(np.array(sources), return_inverse=True)[1]
-    sure = share_interval(better, np.ones(len(better)), clusters, MetricSettings(ties="half"))
+    sure = share_interval(better, clusters)
     return PairwiseRow(
         kind,
         attacker,

@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 
 from creperie.core import UsageError, check_name, unknown
-from creperie.metrics.intervals import Confidence, Interval, Statistic, over, pulled_confidence, pulls, share_confidence
+from creperie.metrics.intervals import Confidence, Interval, Statistic, over, pulled_confidence, pulls, share_interval
 from creperie.metrics.kappa import FEWEST, nominal_confidence
 from creperie.metrics.layout import cluster_labels
 from creperie.metrics.settings import DEFAULT, MetricSettings
@@ -50,7 +50,7 @@ def percent_agreement(
     agree = (counts * (counts - 1)).sum(axis=1) / (raters * (raters - 1))
     if not len(agree):
         return _none("percent agreement")
-    interval = share_confidence(agree, np.ones(len(agree)), own).interval(settings.level)
+    interval = share_interval(agree, own, settings.level)
     return Agreement(float(agree.mean()), interval.low, interval.high, len(agree), "percent agreement", interval.method)
 
 

@@ -78,7 +78,7 @@ def one_threshold(
         threshold=float(places[top]),
         best=float(hits[top] / len(low)),
         accuracy=float(right.mean()),
-        interval=share_interval(right, np.ones(len(right)), own, settings),
+        interval=share_interval(right, own, settings.level),
         chance=float((0.5 ** layout.widths("image_text")[covered]).mean()),
         n=len(low),
     )

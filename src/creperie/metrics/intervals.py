@@ -125,11 +125,11 @@ def cluster_sums(columns: np.ndarray, clusters: np.ndarray) -> np.ndarray:
 # -- shares ----------------------------------------------------------------------------------------------------------
 
 
-def share_interval(right: np.ndarray, n: np.ndarray, clusters: np.ndarray | None, how: MetricSettings) -> Interval:
-    """Return the interval of the proportion sum(right) / sum(n). Both arrays have one value per item, with 0 ≤ right ≤
-    n. If `clusters` is None, the items are independent.
+def share_interval(values: np.ndarray, clusters: np.ndarray | None = None, level: float = 0.95) -> Interval:
+    """Return the interval of the mean of values from 0 to 1, one per item. If `clusters` is None, the items are
+    independent.
     """
-    return share_confidence(right, n, clusters).interval(how.level)
+    return share_confidence(values, np.ones(len(values)), clusters).interval(level)
 
 
 def share_confidence(right: np.ndarray, n: np.ndarray, clusters: np.ndarray | None = None) -> Confidence:

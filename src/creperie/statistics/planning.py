@@ -30,7 +30,7 @@ from creperie.auditing import (
     planned_battery,
 )
 from creperie.core import UsageError, check_name, option, unknown, with_options
-from creperie.metrics import DEFAULT, difference_confidence, fleiss_kappa, share_interval
+from creperie.metrics import difference_confidence, fleiss_kappa, share_interval
 from creperie.scoring import Run
 from creperie.statistics.items import answers_of
 
@@ -240,7 +240,7 @@ def _better(plan: PowerOptions, items: int, rng: np.random.Generator, claim: str
 def _narrow(plan: PowerOptions, items: int, rng: np.random.Generator, claim: str) -> bool:
     """Simulate an accuracy, and return whether half the width of its interval is at most `plan.width`."""
     right = (_uniform(plan, items, rng) >= 1 - (plan.accuracy or 0.0)).astype(float)
-    interval = share_interval(right, np.ones(items), _images(plan, items), DEFAULT)
+    interval = share_interval(right, _images(plan, items))
     return interval.high - interval.low <= 2 * plan.width
 
 

@@ -268,7 +268,7 @@ def _noisy(answers: Answers, name: str, wrong: tuple[float, float, float], setti
     outcomes = answers.outcomes[name]
     covered = outcomes != VOID
     right, chance = settings.worth(outcomes[covered]), answers.chance[covered]
-    interval = share_interval(right, np.ones(len(right)), answers.first.clusters[covered], settings)
+    interval = share_interval(right, answers.first.clusters[covered], settings.level)
     values = [float(right.mean()), interval.low, interval.high]
     odds = float((chance / (1 - chance)).mean())
     on_right_labels = np.array([[_on_right_labels(v, e, odds) for e in wrong] for v in values])

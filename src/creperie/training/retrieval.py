@@ -11,7 +11,7 @@ import numpy as np
 
 from creperie.bench import Benchmark, open_image
 from creperie.core import DataError, ModelError, Progress, batched, silent
-from creperie.metrics import DEFAULT, share_interval
+from creperie.metrics import share_interval
 from creperie.models import ImageEncoder, TextEncoder, load_model
 
 RECALLS = (1, 5, 10)
@@ -103,7 +103,7 @@ def _rows(direction: str, ranks: np.ndarray, clusters: np.ndarray | None) -> lis
     rows = []
     for k in RECALLS:
         hit = (np.floor(ranks) <= k).astype(np.float64)
-        interval = share_interval(hit, np.ones(len(hit)), clusters, DEFAULT)
+        interval = share_interval(hit, clusters)
         share, low, high = (100 * float(x) for x in (hit.mean(), interval.low, interval.high))
         rows.append(RecallRow(direction, k, share, low, high, len(hit), interval.method))
     return rows
