@@ -16,6 +16,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from creperie.auditing.pairs import Pairs
+from creperie.core import seeded
 from creperie.lang import marks, negations, tokens
 
 WORD_NGRAMS = 3
@@ -153,7 +154,7 @@ def token_digests(words: Sequence[str]) -> np.ndarray:
 @cache
 def _factors() -> np.ndarray:
     """Return fixed random odd numbers by which digests are multiplied."""
-    return np.random.Generator(np.random.PCG64(22)).integers(0, 1 << 63, 64, np.uint64) * np.uint64(2) + np.uint64(1)
+    return seeded(22).integers(0, 1 << 63, 64, np.uint64) * np.uint64(2) + np.uint64(1)
 
 
 def run_digests(units: np.ndarray, lengths: np.ndarray, longest: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -27,7 +27,7 @@ from creperie.auditing.linear import fit_linear
 from creperie.auditing.null import FEWEST
 from creperie.auditing.pairs import Pairs, one_thread, training_blocks
 from creperie.auditing.registry import entry_of
-from creperie.core import Advance, Progress, silent
+from creperie.core import Advance, Progress, seeded, silent
 
 INNER_FOLDS = 3
 
@@ -115,7 +115,7 @@ def sampled(rows: np.ndarray, seed: int) -> np.ndarray:
     """Return the rows. If there are more than `MOST`, return a random sample of `MOST` rows."""
     if len(rows) <= MOST:
         return rows
-    return np.sort(np.random.Generator(np.random.PCG64(seed)).choice(rows, MOST, replace=False))
+    return np.sort(seeded(seed).choice(rows, MOST, replace=False))
 
 
 @dataclass(frozen=True)

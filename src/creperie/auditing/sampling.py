@@ -25,7 +25,7 @@ from creperie.auditing.model_attackers import Ensemble
 from creperie.auditing.pairs import Pairs
 from creperie.auditing.registry import entry_of
 from creperie.auditing.verdict import ALL, leaks
-from creperie.core import Progress, silent
+from creperie.core import Progress, seeded, silent
 
 #: Items of a subset at each early look.
 STEPS = (100, 500)
@@ -89,7 +89,7 @@ def drawn(pairs: Pairs, sizes: Mapping[str, int], seed: int) -> np.ndarray:
     """
     ordered, items, _ = pairs.by_content
     rank = np.empty(pairs.n_items, np.int64)
-    rank[items] = np.random.Generator(np.random.PCG64(seed)).permutation(pairs.n_items)[ordered.cluster]
+    rank[items] = seeded(seed).permutation(pairs.n_items)[ordered.cluster]
     keep = np.zeros(pairs.n_items, bool)
     for s, name in enumerate(pairs.subsets):
         members = np.flatnonzero((pairs.subset == s) & (pairs.per_item > 0))

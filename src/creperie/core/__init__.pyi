@@ -11,6 +11,7 @@ from creperie.core.digests import file_state as file_state
 from creperie.core.digests import path_digest as path_digest
 from creperie.core.digests import remembered_sha256 as remembered_sha256
 from creperie.core.doors import late as late
+from creperie.core.draws import seeded as seeded
 from creperie.core.errors import CreperieError as CreperieError
 from creperie.core.errors import DataError as DataError
 from creperie.core.errors import MissingExtraError as MissingExtraError

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from creperie.core import DataError, Progress, UsageError, silent
+from creperie.core import DataError, Progress, UsageError, seeded, silent
 from creperie.training.architecture import Student
 from creperie.training.examples import TrainSet
 from creperie.training.pictures import TrainingPictures
@@ -122,7 +122,7 @@ class Feed:
         per_epoch = max(1, len(self.data) // self.size)
         epoch, place = divmod(number, per_epoch)
         if self._order[0] != epoch:
-            dice = np.random.Generator(np.random.PCG64([self.settings.seed, epoch]))
+            dice = seeded([self.settings.seed, epoch])
             self._order = epoch, _spread(dice.permutation(len(self.data)), self._images)
         return self._order[1][place * self.size : (place + 1) * self.size]
 
@@ -145,7 +145,7 @@ class Feed:
         """
         if self.settings.objective == "clip":
             return np.zeros(0, np.int64)
-        draws = np.random.Generator(np.random.PCG64([self.settings.seed, number, 1])).random(len(rows))
+        draws = seeded([self.settings.seed, number, 1]).random(len(rows))
         starts = self._foils.offsets.to_numpy()
         counts = starts[rows + 1] - starts[rows]
         chosen = starts[rows] + (draws * counts).astype(np.int64)

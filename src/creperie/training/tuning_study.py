@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from creperie.bench import Benchmark
-from creperie.core import Progress, UsageError, silent, with_options
+from creperie.core import Progress, UsageError, seeded, silent, with_options
 from creperie.metrics import clusters_of
 from creperie.training.examples import train_set
 from creperie.training.loop import TrainingJob, train_job
@@ -37,7 +37,7 @@ def split_by_image(bench: Benchmark, share: float, seed: int = 0) -> tuple[Bench
     counts = np.zeros((len(groups), len(names)))
     np.add.at(counts, (group, subsets), 1)
     targets = share * counts.sum(axis=0)
-    order = np.random.Generator(np.random.PCG64(seed)).permutation(len(groups))
+    order = seeded(seed).permutation(len(groups))
     order = order[np.argsort(-counts[order].sum(axis=1), kind="stable")]
     taken, chosen = np.zeros(len(names)), np.zeros(len(groups), bool)
     for k in order.tolist():
