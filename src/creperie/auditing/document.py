@@ -16,13 +16,13 @@ from creperie.auditing.cues import Cue
 from creperie.auditing.options import audit_command
 from creperie.auditing.result import Audit, ExamplePair
 from creperie.auditing.verdict import THRESHOLD, AuditRow, Judgement, Measurements
-from creperie.core import DataError, __version__, called, percent, read_json, render, write_text
+from creperie.core import DataError, Json, __version__, called, percent, read_json, render, write_text
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
 
-def read_audit(path: Path) -> dict[str, Any]:
+def read_audit(path: Path) -> Json:
     """Return an audit that was saved as JSON; raise a DataError if the file holds anything else."""
     audit = read_json(path)
     if not isinstance(audit, dict) or not {"verdict", "text", "hash", "subsets", "attackers", "results"} <= set(audit):
@@ -72,7 +72,7 @@ def audit_document(
     }
 
 
-def row_document(row: AuditRow) -> dict[str, Any]:
+def row_document(row: AuditRow) -> Json:
     """Return the results of one attacker on one subset as a document for JSON."""
     figures = asdict(row.measure)
     shown = {"subset": row.subset, "attacker": row.attacker, **figures, "chance": 0.5, "p_holm": row.p_holm}
@@ -89,7 +89,7 @@ _JUDGED = ("verdict", "text", "power", "fix", "bound", "against", "needed")
 _OF_LEAKS = ("attacker", "view", "choice", "fix", "repaired", "kept")
 
 
-def _judgement(judgement: Judgement) -> dict[str, Any]:
+def _judgement(judgement: Judgement) -> Json:
     strongest, through = judgement.strongest, judgement.through
     return {
         **_fields(judgement.measured, _MEASURED),
@@ -104,12 +104,12 @@ def _judgement(judgement: Judgement) -> dict[str, Any]:
     }
 
 
-def _fields(found: Measurements | Judgement, names: Sequence[str]) -> dict[str, Any]:
+def _fields(found: Measurements | Judgement, names: Sequence[str]) -> Json:
     values = {name: getattr(found, name) for name in names}
     return {name: list(v) if isinstance(v, tuple | Mapping) else v for name, v in values.items()}
 
 
-def _cue(cue: Cue, example: ExamplePair) -> dict[str, Any]:
+def _cue(cue: Cue, example: ExamplePair) -> Json:
     named = {name: getattr(cue, name) for name in ("kind", "positives", "negatives", "accuracy", "z")}
     shown = {name: getattr(example, name) for name in ("id", "positive", "negative")}
     return named | {"cue": cue.text, "example": shown}
@@ -139,13 +139,13 @@ def audit_page(document: Mapping[str, Any], place: str = "") -> str:
     )
 
 
-def leaking_cells(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+def leaking_cells(document: Mapping[str, Any]) -> list[Json]:
     """Return the leaks of all subsets. If no subset leaks by itself, return the leaks over all items together."""
     own = [{**leak, "subset": judged["subset"]} for judged in document["subsets"] for leak in judged["through"]]
     return own or [row for row in _all_rows(document) if row["leaks"]]
 
 
-def _all_rows(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _all_rows(document: Mapping[str, Any]) -> list[Json]:
     return [*document["results"], *document.get("views", ())]
 
 
@@ -161,7 +161,7 @@ def cell_name(row: Mapping[str, Any]) -> str:
     return words.get(view, view) + ("" if whole else f" of {row['subset']}")
 
 
-def strongest_cell(document: Mapping[str, Any]) -> dict[str, Any] | None:
+def strongest_cell(document: Mapping[str, Any]) -> Json | None:
     """Return the row with a leak that has the highest accuracy. If there is none, return the row whose interval has the
     highest lower limit; None if there are no intervals.
     """
@@ -217,7 +217,7 @@ def blind_rows(document: Mapping[str, Any]) -> list[list[Any]]:
     every = [*document["results"], *shown]
     order = {subset: k for k, subset in enumerate(dict.fromkeys(row["subset"] for row in every))}
     leaking = {row["subset"] for row in every if row["leaks"]}
-    cells: dict[str, dict[str, Any]] = {}
+    cells: dict[str, Json] = {}
     for row in sorted(every, key=lambda row: (row["subset"] not in leaking, order[row["subset"]])):
         mine = cells.setdefault(f"{row['subset']} {row.get('view', '')}".rstrip(), {})
         mine[row["attacker"]] = row | {"unknown": not row["leaks"] and _undecided(row, limit)}

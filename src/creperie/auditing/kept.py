@@ -11,7 +11,7 @@ from creperie.auditing.battery import ENSEMBLE, INSTALLED, MAKERS, AttackerModel
 from creperie.auditing.options import AuditOptions
 from creperie.auditing.registry import entry_of
 from creperie.bench import Benchmark
-from creperie.core import DataError, __version__, cache_home, digest_of, plugins_digest, read_json, write_json
+from creperie.core import DataError, Json, __version__, cache_home, digest_of, plugins_digest, read_json, write_json
 from creperie.models import named_content
 from creperie.scoring import benchmark_digest
 
@@ -19,9 +19,7 @@ from creperie.scoring import benchmark_digest
 SHOWN = 16
 
 
-def audit_origin(
-    bench: Benchmark, options: AuditOptions, models: AttackerModels, changed: Mapping[str, Any]
-) -> dict[str, Any]:
+def audit_origin(bench: Benchmark, options: AuditOptions, models: AttackerModels, changed: Mapping[str, Any]) -> Json:
     """Return everything that the result of an audit depends on, and a digest of it. `changed` holds the options that
     differ from their defaults.
 
@@ -38,7 +36,7 @@ def audit_origin(
     return {"digest": digest_of(origin), **origin}
 
 
-def attackers_origin(asked: Sequence[str], models: AttackerModels) -> dict[str, Any]:
+def attackers_origin(asked: Sequence[str], models: AttackerModels) -> Json:
     """Return everything that the attackers' answers depend on, except the captions: which attackers can be run, and the
     files of their models.
     """
@@ -64,7 +62,7 @@ def keep_audit(document: Mapping[str, Any], origin: Mapping[str, Any], folder: P
             raise
 
 
-def kept_audit(name: str, origin: Mapping[str, Any], folder: Path | None = None) -> dict[str, Any] | None:
+def kept_audit(name: str, origin: Mapping[str, Any], folder: Path | None = None) -> Json | None:
     """Return the stored audit of the benchmark `name` with this `origin` (see `audit_origin`). Return None if there is
     none or its file is damaged.
     """

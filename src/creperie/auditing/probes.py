@@ -12,13 +12,12 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from creperie.auditing.measure import mean_of
 from creperie.bench import Benchmark, Item, from_items, open_image
-from creperie.core import Progress, UsageError, batched, check_name, silent
+from creperie.core import Json, Progress, UsageError, batched, check_name, silent
 from creperie.lang import parse
 from creperie.making import (
     SHUFFLES,
@@ -76,9 +75,9 @@ class Probed:
     items: int
     left_out: Mapping[str, int]
     spreads: tuple[ScoreSpread, ...] = ()
-    rows: tuple[dict[str, Any], ...] = ()
+    rows: tuple[Json, ...] = ()
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> Json:
         about = {"probe": self.probe, "benchmark": self.benchmark, "items": self.items, "left_out": dict(self.left_out)}
         return {**about, "spreads": [vars(s) for s in self.spreads], "rows": list(self.rows)}
 

@@ -7,6 +7,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+#: A JSON document, or a part of one: an object by its keys.
+Json = dict[str, Any]
+
 
 def json_value(value: Any) -> Any:
     """Return a copy of the value that JSON can represent. NaN and infinities become null, numpy numbers plain numbers,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from creperie.bench import Benchmark, find_entry, load
-from creperie.core import CreperieError, packaged_toml
+from creperie.core import CreperieError, Json, packaged_toml
 from creperie.recipes.kitchen import (
     check_given,
     folder_of,
@@ -20,7 +20,7 @@ from creperie.recipes.kitchen import (
 from creperie.recipes.recipe import Recipe, RecipeStage
 from creperie.recipes.steps import Expected, models_of
 
-_NUMBERS: dict[str, dict[str, Any]] = packaged_toml("creperie.recipes", "forecast.toml")
+_NUMBERS: dict[str, Json] = packaged_toml("creperie.recipes", "forecast.toml")
 TRIPLES = {"llm:paraphrase", "mine:spatial"}  #: makers of (P1, P2, N)
 LARGE = 0.1  #: items per second of a model with billions of weights
 ROWS = 2  #: rows of the statistics' table per item and model
@@ -36,7 +36,7 @@ class PlanLine:
     state: str
     expected: Expected
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> Json:
         about = {"stage": self.stage.name, "does": self.stage.does, "state": self.state}
         return about | {name: getattr(self.expected, name) for name in ("items", "calls", "cost", "seconds", "note")}
 
@@ -52,7 +52,8 @@ def plan_recipe(recipe: Recipe, out: Path, use: Mapping[str, str] | None = None)
         sources = [name for name in stage.sources if name in full]
         inputs = [places[name] for name in sources]
         folder = folder_of(out, number, stage)
-        state, place, why, *_ = route(stage, inputs, folder, outputs.get(stage.name), full)
+        settled, place, why, *_ = route(stage, inputs, folder, outputs.get(stage.name), full)
+        state = settled or "to do"
         if state == "skipped" and place == NOTHING:
             expected = Expected(0, note=why)
         else:
@@ -227,7 +228,7 @@ def _writer_expected(stage: RecipeStage, given: Expected) -> Expected:
     return _scaled(ones, n, model, items=most)
 
 
-def _scaled(ones: list[dict[str, Any]], n: int, model: str, *, items: int) -> Expected:
+def _scaled(ones: list[Json], n: int, model: str, *, items: int) -> Expected:
     """Return the expected cost of sending `n` captions to `model`. `ones` holds the calls and cost of each question
     about one typical caption, and `items` is the expected number of items in the output.
     """

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from creperie.bench import MANIFEST_FILE, Benchmark, load, record_audit
-from creperie.core import DataError, UsageError, check_name, read_json, write_json
+from creperie.core import DataError, Json, UsageError, check_name, read_json, write_json
 from creperie.recipes.people import RUNS
 from creperie.recipes.steps import StageJob
 from creperie.recipes.training import trained_models
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from creperie.refining import AttackerStanding
 
 
-def run_refine(job: StageJob) -> dict[str, Any]:
+def run_refine(job: StageJob) -> Json:
     """Refine the benchmark until the attackers have no advantage, and save it. Return its counts and the verdict."""
     from creperie.auditing import AttackerModels
     from creperie.refining import RefinePlan, refine, write_refined
@@ -44,7 +44,7 @@ def run_refine(job: StageJob) -> dict[str, Any]:
     return {**counts, "verdict": refined.judgement.verdict, "text": refined.judgement.text, "attackers": standings}
 
 
-def _before_and_after(attacker: AttackerStanding) -> dict[str, Any]:
+def _before_and_after(attacker: AttackerStanding) -> Json:
     """Return an attacker's accuracy before and after refinement, on all items and as the unweighted mean over
     subsets.
     """
@@ -58,7 +58,7 @@ def _before_and_after(attacker: AttackerStanding) -> dict[str, Any]:
     return numbers
 
 
-def run_audit(job: StageJob) -> dict[str, Any]:
+def run_audit(job: StageJob) -> Json:
     """Audit the benchmark with blind attackers, and write the verdict as JSON and as an HTML page."""
     from creperie.auditing import AttackerModels, audit, audit_document, write_audit_page
 
@@ -74,7 +74,7 @@ def run_audit(job: StageJob) -> dict[str, Any]:
     return {"verdict": report.verdict, "text": report.whole.text, "items": report.items, "attackers": accuracies}
 
 
-def run_compare(job: StageJob) -> dict[str, Any]:
+def run_compare(job: StageJob) -> Json:
     """Compare the foils of two benchmarks, as in Table 4 of SugarCrepe, and write the counts."""
     from creperie.auditing import (
         AttackerModels,
@@ -99,7 +99,7 @@ def run_compare(job: StageJob) -> dict[str, Any]:
     }
 
 
-def run_probe(job: StageJob) -> dict[str, Any]:
+def run_probe(job: StageJob) -> Json:
     """Probe models as in the SADE paper, and write one document per probe. The figures are drawn from these
     documents.
     """
@@ -120,7 +120,7 @@ def run_probe(job: StageJob) -> dict[str, Any]:
     return about | ({"shuffled": orders} if orders else {})
 
 
-def run_score(job: StageJob) -> dict[str, Any]:
+def run_score(job: StageJob) -> Json:
     """Score the models that the options name or that an input stage trained, and write one run per model."""
     bench, models, options = scoring_of(job)
     runs = score_all([bench], models, options, out=job.out, engine=job.engine, progress=job.progress)
@@ -149,7 +149,7 @@ def scoring_of(job: StageJob) -> tuple[Benchmark, list[str], ScoreOptions]:
     return bench, models, options
 
 
-def scored(runs: Sequence[Run]) -> dict[str, Any]:
+def scored(runs: Sequence[Run]) -> Json:
     """Return a summary of the runs: their number, the number of items, and one entry for each model and task. An entry
     has the accuracy, the chance level, and the numbers of ties and of items without an outcome.
     """
@@ -161,7 +161,7 @@ def scored(runs: Sequence[Run]) -> dict[str, Any]:
     return {"runs": len(runs), "items": len(runs[0]), **figures}
 
 
-def decided(bench: Benchmark, runs: Sequence[Run]) -> dict[str, Any]:
+def decided(bench: Benchmark, runs: Sequence[Run]) -> Json:
     """Return {"decidable": counts}. The counts say for how many items text alone distinguishes the foils from the true
     captions: "decidable", "not decidable" or "unknown". Only items with several true captions are counted.
 
@@ -176,7 +176,7 @@ def decided(bench: Benchmark, runs: Sequence[Run]) -> dict[str, Any]:
     return {"decidable": dict(counts)} if counts else {}
 
 
-def run_stats(job: StageJob) -> dict[str, Any]:
+def run_stats(job: StageJob) -> Json:
     """Fit the mixed models named in the options to the runs. Captions and tags come from the benchmarks among the
     inputs.
     """
@@ -225,7 +225,7 @@ def run_stats(job: StageJob) -> dict[str, Any]:
     return {"presets": fitted, "runs": len(runs), "rows": len(long.table), "figures": drawn}
 
 
-def run_answers(job: StageJob) -> dict[str, Any]:
+def run_answers(job: StageJob) -> Json:
     """Write the share of right answers in each subset, averaged over the orders in which the captions were shown.
 
     The answers are GPT-4V's, as SugarCrepe released them: one folder per order (positive first, negative first), with

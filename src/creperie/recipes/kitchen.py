@@ -27,6 +27,7 @@ from urllib.parse import quote
 from creperie.bench import AUDIT_FILE, MANIFEST_FILE, load
 from creperie.core import (
     CreperieError,
+    Json,
     Progress,
     UsageError,
     __version__,
@@ -60,7 +61,7 @@ LARGE = 256 * 1024 * 1024
 #: keys of a run's document that depend on the time and the machine; they are not part of the run's identity
 PASSING = ("created", "command", "timings", "work", "merged")
 
-State = Literal["cooked", "unchanged", "skipped", "given", "to do"]
+State = Literal["cooked", "unchanged", "skipped", "given"]
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,7 @@ def check_claim(out: Path, recipe: Recipe) -> None:
         raise UsageError("the folder is not empty and is not a recipe run", where=out, hint="choose another `out=`")
 
 
-def read_card(folder: Path) -> dict[str, Any]:
+def read_card(folder: Path) -> Json:
     """Return the content of recipe.json in the folder of a recipe run."""
     try:
         card = read_json(folder / CARD)
@@ -183,7 +184,7 @@ class _Stove:
         if state == "given" and place:
             summary = _summary_of_given(stage, place)
         elif state != "skipped":
-            if state == "to do":
+            if state is None:
                 self.tell(f"{stage.name}: {stage.about or stage.step.what}")
                 summary, state = self._cooked(stage, inputs, folder, way.key), "cooked"
             empty = stage.options.get("optional") and not summary.get("items", 1)
@@ -191,7 +192,7 @@ class _Stove:
         seconds = seconds_of(folder) if state in ("cooked", "unchanged") else 0.0
         return StageResult(stage.name, stage.does, state, place or "", summary, seconds, why)
 
-    def _cooked(self, stage: RecipeStage, inputs: tuple[str, ...], folder: Path, key: str) -> dict[str, Any]:
+    def _cooked(self, stage: RecipeStage, inputs: tuple[str, ...], folder: Path, key: str) -> Json:
         """Run a stage in a temporary folder and return the summary. If the stage succeeds, the temporary folder is
         renamed to `folder`.
         """
@@ -237,7 +238,7 @@ def processor_seconds() -> float:
 class Route(NamedTuple):
     """What happens to a stage, and the path of its output; None if the output does not exist yet."""
 
-    state: State
+    state: State | None  #: None: it is to run
     place: str | None
     why: str = ""
     key: str = ""
@@ -258,10 +259,10 @@ def route(stage: RecipeStage, inputs: Sequence[str | None], folder: Path, given:
         return Route("skipped", "", why)
     known = tuple(place for place in inputs if place is not None)
     if len(known) < len(inputs):
-        return Route("to do", None)
+        return Route(None, None)
     key = stage_key(stage, known)
     record = kept_record(folder, key)
-    return Route("unchanged", str(folder), "", key, record["summary"]) if record else Route("to do", None, "", key)
+    return Route("unchanged", str(folder), "", key, record["summary"]) if record else Route(None, None, "", key)
 
 
 def nothing_to_do(stage: RecipeStage, full: Set[str]) -> str:
@@ -284,7 +285,7 @@ def folder_of(out: Path, number: int, stage: RecipeStage) -> Path:
     return out / f"{number:02d}-{stage.name}"
 
 
-def kept_record(folder: Path, key: str) -> dict[str, Any] | None:
+def kept_record(folder: Path, key: str) -> Json | None:
     """Return the record of a stage that was run with this key. Return None if there is none, or if a file of its output
     is missing or damaged.
     """
@@ -333,7 +334,7 @@ def stage_key(stage: RecipeStage, inputs: tuple[str, ...]) -> str:
     return digest_of(content)
 
 
-def _attackers(stage: RecipeStage) -> dict[str, Any]:
+def _attackers(stage: RecipeStage) -> Json:
     """Return what a stage's attackers depend on: the names of those that can run here, and digests of their models'
     files. The result is empty if the stage has no attackers.
     """
@@ -404,7 +405,7 @@ def _content_digest(path: Path, places: Sequence[str]) -> str:
     return hashlib.sha256(without_folder(content, places)).hexdigest()
 
 
-def _summary_of_given(stage: RecipeStage, place: str) -> dict[str, Any]:
+def _summary_of_given(stage: RecipeStage, place: str) -> Json:
     """Return a summary of an output that the user gave. Raise an error if the stage would not produce such an
     output.
     """

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from creperie.bench import ERROR, Benchmark, ProvenanceStep, check, limited, load, save
-from creperie.core import DataError, UsageError, write_json
+from creperie.core import DataError, Json, UsageError, write_json
 from creperie.lang import words
 from creperie.recipes.steps import StageJob, engine_for
 from creperie.scoring import Run, benchmark_header
@@ -126,7 +126,7 @@ def _words_missed(shown: Sequence[str], foils: Sequence[str]) -> dict[str, set[s
 Key = tuple[str, str]
 
 
-def run_check(job: StageJob) -> dict[str, Any]:
+def run_check(job: StageJob) -> Json:
     """Save the benchmark without the items in which `data check` finds errors."""
     bench = load(job.input)
     findings = [f for f in check(bench, images=False, progress=job.progress) if f.severity == ERROR]
@@ -135,7 +135,7 @@ def run_check(job: StageJob) -> dict[str, Any]:
     return summary | {"findings": dict(Counter(f.code for f in findings))}
 
 
-def run_validate(job: StageJob) -> dict[str, Any]:
+def run_validate(job: StageJob) -> Json:
     """Save the benchmark without the items that a validator model rejects."""
     from creperie.making import validate
 
@@ -148,7 +148,7 @@ def run_validate(job: StageJob) -> dict[str, Any]:
     return summary | {"calls": validation.document["calls"], "codes": validation.document["codes"]}
 
 
-def keep_others(bench: Benchmark, bad: set[Key], job: StageJob, why: str, **by: str) -> dict[str, Any]:
+def keep_others(bench: Benchmark, bad: set[Key], job: StageJob, why: str, **by: str) -> Json:
     keep = np.array([key not in bad for key in bench.item_keys], bool)
     if not keep.any():
         raise DataError(
@@ -165,7 +165,7 @@ PEOPLE = "people.json"  #: the file with the results of the study, beside the it
 STUDY = "study"
 
 
-def run_people(job: StageJob) -> dict[str, Any]:
+def run_people(job: StageJob) -> Json:
     """Apply people's answers in a study to the items. If there is no study yet, create one and raise an error that says
     how to invite people.
 
@@ -227,7 +227,7 @@ def _prepare(bench: Benchmark, other: Benchmark | None, job: StageJob, database:
             answer_all(db, tokens, plan.task, plan.seed)
 
 
-def _by_study(bench: Benchmark, other: Benchmark | None, job: StageJob, database: Path) -> dict[str, Any]:
+def _by_study(bench: Benchmark, other: Benchmark | None, job: StageJob, database: Path) -> Json:
     from creperie.annotation import ApplyPlan, BrokenRulesError, apply_study, open_database
 
     plan = ApplyPlan(undecided=job.option("undecided"), as_is=job.option("scripted"))  # scripts may break rules
@@ -289,7 +289,7 @@ def _renamed(runs: Sequence[Run], annotators: Sequence[str]) -> list[Run]:
     return renamed
 
 
-def _by_scripts(about: Mapping[str, Any]) -> dict[str, Any]:
+def _by_scripts(about: Mapping[str, Any]) -> Json:
     """Return the document of a scripted study without the parts that differ from run to run: pseudonyms, digest and
     date.
     """

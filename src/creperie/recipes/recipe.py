@@ -8,7 +8,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from creperie.core import DataError, UsageError, check_name, option, unknown
+from creperie.core import DataError, Json, UsageError, check_name, option, unknown
 from creperie.recipes.steps import STEPS, StageKind
 from creperie.recipes.yaml_lines import Marked, read_marked, read_marked_file
 
@@ -189,7 +189,7 @@ def _sources(step: StageKind, names: list[str], value: Any, where: str) -> tuple
 
 def _options(
     step: StageKind, given: Mapping[str, tuple[Any, str]], where: str, places: Mapping[str, str], *, skipped: bool
-) -> dict[str, Any]:
+) -> Json:
     options = dict(step.options)
     for name, (value, at) in given.items():
         if name not in step.options:
@@ -243,8 +243,8 @@ def _text(doc: Marked, entry: Mapping[str, Any], *path: str | int) -> str:
     return value
 
 
-def _split(changes: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    own: dict[str, dict[str, Any]] = {}
+def _split(changes: Mapping[str, Any]) -> dict[str, Json]:
+    own: dict[str, Json] = {}
     for key, value in changes.items():
         stage, dot, option = key.partition(".")
         if not dot or not stage or not option:
@@ -253,7 +253,7 @@ def _split(changes: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return own
 
 
-def parse_changes(texts: tuple[str, ...]) -> dict[str, Any]:
+def parse_changes(texts: tuple[str, ...]) -> Json:
     """Parse changes of the form `stage.option=value`, whose values are YAML.
 
     >>> parse_changes(("make.seed=3", "score.tasks=[tot]"))

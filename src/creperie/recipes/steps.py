@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from creperie.core import (
+    Json,
     OptionField,
     Progress,
     UsageError,
@@ -117,7 +118,7 @@ class StageKind:
         """The declarations of all options by name, except options whose value is a mapping. Options that exist only in
         recipes come first, then those of the classes in `settings`.
         """
-        about: dict[str, Any] = {"help": "", "flags": "", "choices": (), "metavar": ""}
+        about: Json = {"help": "", "flags": "", "choices": (), "metavar": ""}
         fields = {
             name: OptionField(name, tuple if isinstance(default, list) else type(default), default, False, **about)
             for name, default in self.own.items()
@@ -138,7 +139,7 @@ def _read_steps() -> dict[str, StageKind]:
     steps = {}
     for name, record in packaged_toml("creperie.recipes", "steps.toml").items():
         record["own"] = record.pop("options", {})
-        fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in record.items()}
+        fields: Json = {k: tuple(v) if isinstance(v, list) else v for k, v in record.items()}
         steps[name] = StageKind(**fields)
     return steps
 
@@ -160,6 +161,6 @@ def models_of(options: Mapping[str, Any]) -> list[str]:
     return [uri for uri in named if ":" in uri and not uri.endswith(".json")]
 
 
-def work_of(does: str) -> Callable[[StageJob], dict[str, Any]]:
+def work_of(does: str) -> Callable[[StageJob], Json]:
     """Return the function that runs stages of the kind `does`. It takes the stage's job and returns a summary."""
     return getattr(import_module(f"creperie.recipes.{STEPS[does].module}"), f"run_{does}")

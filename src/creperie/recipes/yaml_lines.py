@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from creperie.core import DataError, check_name, compose_yaml
+from creperie.core import DataError, Json, check_name, compose_yaml
 
 #: Maximum nesting of a document; no recipe is deeper.
 DEEPEST = 20
@@ -30,7 +30,7 @@ class Marked:
             path = path[:-1]
         return f"{self.file}:{self.lines.get(path, 1)}"
 
-    def mapping(self, path: Path, known: Collection[str], what: str, kind: str = "key") -> dict[str, Any]:
+    def mapping(self, path: Path, known: Collection[str], what: str, kind: str = "key") -> Json:
         """Return the mapping at a path. If it is not a mapping, or has a key that is not in `known`, raise an error
         with the line.
         """
@@ -85,9 +85,7 @@ def _value(loader: yaml.SafeLoader, node: yaml.Node, path: Path, lines: dict[Pat
         ) from None
 
 
-def _mapping(
-    loader: yaml.SafeLoader, node: yaml.MappingNode, path: Path, lines: dict[Path, int], file: str
-) -> dict[str, Any]:
+def _mapping(loader: yaml.SafeLoader, node: yaml.MappingNode, path: Path, lines: dict[Path, int], file: str) -> Json:
     values = {}
     for key_node, child in node.value:
         where = f"{file}:{key_node.start_mark.line + 1}"

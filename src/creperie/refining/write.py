@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from creperie.auditing import audit_document
 from creperie.bench import Benchmark, load_folder, new_folder, record_audit, save
-from creperie.core import TableWriter, write_json
+from creperie.core import Json, TableWriter, write_json
 from creperie.refining.methods import REASONS
 from creperie.refining.refinement import Refined, RemovedRows, SubsetOutcome, reasons_of
 from creperie.refining.standing import ALL, AttackerStanding, figures_for_json
@@ -59,7 +58,7 @@ def write_removed(refined: Refined, path: Path) -> None:
     writer.close()
 
 
-def refine_document(refined: Refined) -> dict[str, Any]:
+def refine_document(refined: Refined) -> Json:
     """Return a refinement as a document for JSON."""
     plan = refined.plan
     return {
@@ -86,7 +85,7 @@ def refine_document(refined: Refined) -> dict[str, Any]:
     }
 
 
-def _standing(standing: AttackerStanding) -> dict[str, Any]:
+def _standing(standing: AttackerStanding) -> Json:
     stages = {"before": standing.before, "after": standing.after}
     whole = {name: figures_for_json(stage.get(ALL)) for name, stage in stages.items()}
     return {
@@ -107,7 +106,7 @@ def _standing(standing: AttackerStanding) -> dict[str, Any]:
     }
 
 
-def _outcome(outcome: SubsetOutcome) -> dict[str, Any]:
+def _outcome(outcome: SubsetOutcome) -> Json:
     choice, chosen = outcome.choice, outcome.choice.selection
     shown = {
         "subset": outcome.name,

@@ -12,9 +12,8 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
-from creperie.core import DataError, UsageError, draft_of, read_json, write_json, write_text
+from creperie.core import DataError, Json, UsageError, draft_of, read_json, write_json, write_text
 
 DOCUMENT, METRICS, FOLDER, MODEL = "train.json", "metrics.jsonl", "checkpoints", "model"
 VERSION = 2
@@ -29,7 +28,7 @@ def steps_kept(out: Path) -> list[int]:
     return sorted(int(path.stem.removeprefix("step-")) for path in (out / FOLDER).glob("step-*.pt"))
 
 
-def write_checkpoint(out: Path, step: int, state: dict[str, Any]) -> None:
+def write_checkpoint(out: Path, step: int, state: Json) -> None:
     """Write the checkpoint of a step, keeping earlier ones; raise a DataError if it cannot be written."""
     import torch
 
@@ -50,7 +49,7 @@ def newest(out: Path) -> Path | None:
     return checkpoint_path(out, steps[-1]) if steps else None
 
 
-def read_checkpoint(path: Path) -> dict[str, Any]:
+def read_checkpoint(path: Path) -> Json:
     import torch
 
     try:
@@ -67,7 +66,7 @@ def remove_old(out: Path, keep: int) -> None:
         checkpoint_path(out, step).unlink(missing_ok=True)
 
 
-def open_run(out: Path, job: dict[str, Any], force: bool) -> dict[str, Any]:
+def open_run(out: Path, job: Json, force: bool) -> Json:
     """Return the record of the training run in the folder `out`. A run of the same `job` (model, data and settings) can
     be resumed, and its stored record is returned. Otherwise a new record is returned.
 
@@ -99,7 +98,7 @@ def open_run(out: Path, job: dict[str, Any], force: bool) -> dict[str, Any]:
     return document
 
 
-def _read_document(path: Path) -> dict[str, Any]:
+def _read_document(path: Path) -> Json:
     again = "pass `force=True` to start over"
     document = read_json(path, again=again)
     if not isinstance(document, dict) or not isinstance(document.get("job"), dict):
@@ -107,7 +106,7 @@ def _read_document(path: Path) -> dict[str, Any]:
     return document
 
 
-def read_metrics(out: Path) -> list[dict[str, Any]]:
+def read_metrics(out: Path) -> list[Json]:
     """Return the lines of metrics.jsonl as dictionaries; a truncated last line is left out."""
     path, lines = out / METRICS, []
     for line in path.read_text("utf-8", "replace").splitlines() if path.is_file() else ():

@@ -6,9 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from statistics import stdev
-from typing import Any
 
-from creperie.core import unknown
+from creperie.core import Json, unknown
 from creperie.metrics import student_quantile
 from creperie.training.scenes import TYPES
 
@@ -96,11 +95,11 @@ class TrainingStudy:
         return next(s.foils for s in self.sat if s.arm == arm)
 
     @property
-    def document(self) -> dict[str, Any]:
+    def document(self) -> Json:
         return asdict(self) | {"finished": self.finished}
 
 
-def read_study(document: dict[str, Any]) -> TrainingStudy:
+def read_study(document: Json) -> TrainingStudy:
     """Return the study that a JSON `document` contains."""
     parts = {name: document[name] for name in ("preset", "seconds")}
     parts |= {name: tuple(document[name]) for name in ("arms", "seeds", "columns", "notes")}

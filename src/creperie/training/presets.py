@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from creperie.core import UsageError, check_name, packaged_toml
+from creperie.core import Json, UsageError, check_name, packaged_toml
 from creperie.training.architecture import SmallConfig
 from creperie.training.settings import TrainingSettings
 
@@ -27,7 +27,7 @@ class TrainingPreset:
     scratch: bool = False  #: arms start from fresh weights and use the settings of the base
 
 
-def _preset(name: str, model: dict[str, Any], base: dict[str, Any], arm: dict[str, Any], **more: Any) -> TrainingPreset:
+def _preset(name: str, model: Json, base: Json, arm: Json, **more: Any) -> TrainingPreset:
     shape = SmallConfig(**model | {"channels": tuple(model["channels"])})
     common = TrainingSettings(objective="clip", epochs=10_000, save_every=10_000, keep=1)
     return TrainingPreset(shape, replace(common, **base), replace(common, **arm), name=name, **more)

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from creperie.core import DataError
+from creperie.core import Json as Json
 
-#: A JSON object.
-Json = dict[str, Any]
 #: The longest caption that an annotator can write.
 LONGEST = 2000
 

@@ -11,6 +11,7 @@ from statistics import mean
 from typing import Any
 
 from creperie.bench import Item, choice
+from creperie.core import Json
 from creperie.making.candidate import BatchCheck, Candidate, Check, Proposal, Role
 from creperie.making.checks import (
     EditSize,
@@ -93,7 +94,7 @@ class LLMMaker(Maker):
         return (*own.get(self.family, ()), *self.options.model_checks)
 
     @property
-    def ledger(self) -> dict[str, Any]:
+    def ledger(self) -> Json:
         """What is recorded about the model. For a model on a server: the calls, tokens and cost of the job or, if no
         ledger file is kept, of this process. For a local model: its sampling settings, given without loading it.
         """
@@ -173,7 +174,7 @@ def _with_foils(item: Item, foils: Sequence[str]) -> Item:
 CHARACTERS_PER_TOKEN = 4.0  #: for English text, approximately
 
 
-def estimate_cost(maker: LLMMaker, sources: Sequence[SourceCaption]) -> dict[str, Any]:
+def estimate_cost(maker: LLMMaker, sources: Sequence[SourceCaption]) -> Json:
     """Return the calls, tokens and dollars that a maker needs in two cases: every first answer is valid, or every
     question is repeated as often as allowed.
     """
@@ -182,7 +183,7 @@ def estimate_cost(maker: LLMMaker, sources: Sequence[SourceCaption]) -> dict[str
     return count(maker.options.model, asked, rounds * TRIES)
 
 
-def count(uri: str, asked: Iterable[tuple[PromptStep, str]], tries: int = TRIES) -> dict[str, Any]:
+def count(uri: str, asked: Iterable[tuple[PromptStep, str]], tries: int = TRIES) -> Json:
     """Return the estimated cost of questions about captions. In the worst case, each is asked `tries` times."""
     fixed: dict[str, tuple[float, float]] = {}
     calls, tokens_in, tokens_out = 0, 0.0, 0.0

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import pyarrow as pa
 
 from creperie.bench import Benchmark, Item, new_folder, reweighed, save
-from creperie.core import Progress, UsageError, silent, write_json, write_parquet
+from creperie.core import Json, Progress, UsageError, silent, write_json, write_parquet
 from creperie.engine import Engine, Held, Local
 from creperie.lang import CONTRADICTED, ENTAILED, truth
 from creperie.making.checks import entailment
@@ -78,7 +78,7 @@ class PairVerdict:
         return self.code not in ("", UNDECIDED)
 
     @property
-    def finding(self) -> dict[str, Any]:
+    def finding(self) -> Json:
         return {
             "code": self.code,
             "subset": self.pair.subset,
@@ -98,7 +98,7 @@ class Validation:
     model: str
     verdicts: tuple[PairVerdict, ...]
     skipped: int = 0  #: items with one caption, which have no pair
-    ledger: dict[str, Any] | None = None
+    ledger: Json | None = None
 
     @property
     def failed(self) -> set[tuple[str, str]]:
@@ -115,7 +115,7 @@ class Validation:
         return {(v.pair.subset, v.pair.item) for v in self.verdicts if v.code == UNDECIDED} - self.failed
 
     @property
-    def document(self) -> dict[str, Any]:
+    def document(self) -> Json:
         items = dict.fromkeys((v.pair.subset, v.pair.item) for v in self.verdicts)
         of_all, of_failed = Counter(s for s, _ in items), Counter(s for s, _ in self.failed)
         document = {
@@ -173,7 +173,7 @@ def all_pairs(bench: Benchmark, limit: int | None) -> tuple[list[CaptionPair], i
     return [pair for pairs in by_item for pair in pairs], sum(not pairs for pairs in by_item)
 
 
-def estimate_pairs(pairs: Sequence[CaptionPair], uri: str, prompts: str = "") -> dict[str, Any]:
+def estimate_pairs(pairs: Sequence[CaptionPair], uri: str, prompts: str = "") -> Json:
     """Return the estimated cost of asking about the pairs."""
     step = read_template("validate", prompts)["validate"]
     asked = [(step, p.first + p.second) for p in pairs if not is_duplicate(p.first, p.second)]

@@ -32,7 +32,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from creperie.core import DataError, UsageError, check_name
+from creperie.core import DataError, Json, UsageError, check_name
 
 MOST_CHARACTERS = 2_000
 #: Kinds of fields: a text of one line, a list of such texts (may be empty), a text or NA, yes or no.
@@ -65,7 +65,7 @@ def read_answer(text: str, wanted: Mapping[str, str]) -> Fields:
     return {name: _value(name, fields[name], kind) for name, kind in wanted.items()}
 
 
-def _one_object(text: str) -> dict[str, Any]:
+def _one_object(text: str) -> Json:
     start = text.find("{")
     if start < 0:
         raise MalformedError("no JSON object")
@@ -80,7 +80,7 @@ def _one_object(text: str) -> dict[str, Any]:
     return fields
 
 
-def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _once_each(pairs: list[tuple[str, Any]]) -> Json:
     fields = dict(pairs)
     if len(fields) != len(pairs):
         twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
@@ -124,7 +124,7 @@ def is_na(text: str) -> bool:
     return text.strip().rstrip(".").casefold() in ("na", "n/a")
 
 
-def schema_of(wanted: Mapping[str, str]) -> dict[str, Any]:
+def schema_of(wanted: Mapping[str, str]) -> Json:
     """Return a JSON schema for the wanted fields, for servers that enforce schemas."""
     text = {"type": "string"}
     types = {
@@ -186,7 +186,7 @@ def template_names() -> list[str]:
     return sorted(f.name.removesuffix(".toml") for f in files(__name__).iterdir() if f.name.endswith(".toml"))
 
 
-def written_prompts(name: str, caption: str, folder: str) -> list[dict[str, Any]]:
+def written_prompts(name: str, caption: str, folder: str) -> list[Json]:
     """Return every question of a prompt file about a caption. Values that come from earlier answers are in angle
     brackets.
     """
