@@ -11,9 +11,8 @@ from typing import Any
 
 from creperie.auditing.battery import ENSEMBLE
 from creperie.auditing.registry import FAMILIES, LEARNED_FAMILIES, entry_of, family_of
-from creperie.core import percent, render
+from creperie.core import Document, percent, render
 
-Document = Mapping[str, Any]
 HEAD = ("subset", "n", "verdict", "fix", "simplest cue", "bits", "order-blind")
 OVERVIEW = ("benchmark", "items", "subsets that leak", "what can be done", "simplest cue", "bits", "order-blind")
 

@@ -16,7 +16,7 @@ from creperie.auditing.cues import Cue
 from creperie.auditing.options import audit_command
 from creperie.auditing.result import Audit, ExamplePair
 from creperie.auditing.verdict import THRESHOLD, AuditRow, Judgement, Measurements
-from creperie.core import DataError, Json, __version__, called, percent, read_json, render, write_text
+from creperie.core import DataError, Document, Json, __version__, called, percent, read_json, render, write_text
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -118,14 +118,14 @@ def _cue(cue: Cue, example: ExamplePair) -> Json:
 _BLANKS = re.compile(r"^[ \t]+|[ \t]+$|[ \t]{2,}")
 
 
-def write_audit_page(document: Mapping[str, Any], path: Path, place: str = "") -> None:
+def write_audit_page(document: Document, path: Path, place: str = "") -> None:
     """Write an audit's document as an HTML page. The file is replaced only once the new one is complete. `place` is the
     benchmark as the user named it.
     """
     write_text(path, audit_page(document, place))
 
 
-def audit_page(document: Mapping[str, Any], place: str = "") -> str:
+def audit_page(document: Document, place: str = "") -> str:
     """Return an audit's document as one HTML page. `place` is the benchmark as the user named it."""
     return render(
         "auditing",
@@ -139,17 +139,17 @@ def audit_page(document: Mapping[str, Any], place: str = "") -> str:
     )
 
 
-def leaking_cells(document: Mapping[str, Any]) -> list[Json]:
+def leaking_cells(document: Document) -> list[Json]:
     """Return the leaks of all subsets. If no subset leaks by itself, return the leaks over all items together."""
     own = [{**leak, "subset": judged["subset"]} for judged in document["subsets"] for leak in judged["through"]]
     return own or [row for row in _all_rows(document) if row["leaks"]]
 
 
-def _all_rows(document: Mapping[str, Any]) -> list[Json]:
+def _all_rows(document: Document) -> list[Json]:
     return [*document["results"], *document.get("views", ())]
 
 
-def cell_name(row: Mapping[str, Any]) -> str:
+def cell_name(row: Document) -> str:
     """Return the part of the benchmark that a row is about, in words."""
     words = {}
     for k, which in ((1, "first"), (2, "second")):
@@ -161,7 +161,7 @@ def cell_name(row: Mapping[str, Any]) -> str:
     return words.get(view, view) + ("" if whole else f" of {row['subset']}")
 
 
-def strongest_cell(document: Mapping[str, Any]) -> Json | None:
+def strongest_cell(document: Document) -> Json | None:
     """Return the row with a leak that has the highest accuracy. If there is none, return the row whose interval has the
     highest lower limit; None if there are no intervals.
     """
@@ -172,7 +172,7 @@ def strongest_cell(document: Mapping[str, Any]) -> Json | None:
     return max(rows, key=lambda row: float(row["low"]), default=None)
 
 
-def audit_answer(document: Mapping[str, Any]) -> str:
+def audit_answer(document: Document) -> str:
     """Return an audit's result in one sentence: its strongest leak or, if there is none, the verdict."""
     top = strongest_cell(document)
     if document["verdict"] == "not shown" and top and top["high"] is not None:
@@ -194,11 +194,11 @@ def audit_answer(document: Mapping[str, Any]) -> str:
     return f"Yes{where}: choosing {top['choice']} is right in {100 * top['accuracy']:.1f} % of {cell_name(top)}"
 
 
-def _chooses(row: Mapping[str, Any]) -> str:
+def _chooses(row: Document) -> str:
     return f"choosing {row['choice']}" if row["choice"] else str(row["attacker"])
 
 
-def blind_rows(document: Mapping[str, Any]) -> list[list[Any]]:
+def blind_rows(document: Document) -> list[list[Any]]:
     """Return the table of an audit as rows: subset, number of items, the result of each attacker, and the bits of
     information that the strongest attacker reveals.
 
@@ -230,7 +230,7 @@ def blind_rows(document: Mapping[str, Any]) -> list[list[Any]]:
     return [[s, most[s], *(mine.get(name) for name in names), f"{bits[s]:.2f}"] for s, mine in cells.items()]
 
 
-def _undecided(row: Mapping[str, Any], limit: float) -> bool:
+def _undecided(row: Document, limit: float) -> bool:
     """Return True if the threshold `limit` lies in the interval of a row's accuracy, or in the interval for reversed
     answers. Rows without an interval are undecided, too.
     """
@@ -243,7 +243,7 @@ def _visible(text: str) -> str:
     return _BLANKS.sub(lambda blank: "␣" * len(blank[0]), text)
 
 
-def _marked(text: str, cue: Mapping[str, Any]) -> Markup:
+def _marked(text: str, cue: Document) -> Markup:
     """Return a caption as HTML, with the words of the cue and stray spaces marked."""
     from markupsafe import Markup, escape
 

@@ -11,7 +11,17 @@ from creperie.auditing.battery import ENSEMBLE, INSTALLED, MAKERS, AttackerModel
 from creperie.auditing.options import AuditOptions
 from creperie.auditing.registry import entry_of
 from creperie.bench import Benchmark
-from creperie.core import DataError, Json, __version__, cache_home, digest_of, plugins_digest, read_json, write_json
+from creperie.core import (
+    DataError,
+    Document,
+    Json,
+    __version__,
+    cache_home,
+    digest_of,
+    plugins_digest,
+    read_json,
+    write_json,
+)
 from creperie.models import named_content
 from creperie.scoring import benchmark_digest
 
@@ -50,7 +60,7 @@ def attackers_origin(asked: Sequence[str], models: AttackerModels) -> Json:
     return {"run": names, "not_run": sorted(not_run), "models": files, "plugins": plugins_digest()}
 
 
-def keep_audit(document: Mapping[str, Any], origin: Mapping[str, Any], folder: Path | None = None) -> None:
+def keep_audit(document: Document, origin: Document, folder: Path | None = None) -> None:
     """Store an audit's document together with its `origin` (see `audit_origin`). It is stored in `folder` or, if that
     is None, in the cache. If the cache cannot be written, do nothing.
     """
@@ -62,7 +72,7 @@ def keep_audit(document: Mapping[str, Any], origin: Mapping[str, Any], folder: P
             raise
 
 
-def kept_audit(name: str, origin: Mapping[str, Any], folder: Path | None = None) -> Json | None:
+def kept_audit(name: str, origin: Document, folder: Path | None = None) -> Json | None:
     """Return the stored audit of the benchmark `name` with this `origin` (see `audit_origin`). Return None if there is
     none or its file is damaged.
     """

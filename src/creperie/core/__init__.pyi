@@ -41,6 +41,7 @@ from creperie.core.frames import installed as installed
 from creperie.core.http import PASSING as PASSING
 from creperie.core.http import backoff as backoff
 from creperie.core.http import retry_after as retry_after
+from creperie.core.jsontext import Document as Document
 from creperie.core.jsontext import Json as Json
 from creperie.core.jsontext import json_text as json_text
 from creperie.core.jsontext import json_value as json_value

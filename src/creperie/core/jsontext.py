@@ -9,6 +9,8 @@ from typing import Any
 
 #: A JSON document, or a part of one: an object by its keys.
 Json = dict[str, Any]
+#: The same where it is only read.
+Document = Mapping[str, Any]
 
 
 def json_value(value: Any) -> Any:

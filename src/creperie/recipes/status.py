@@ -9,9 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from creperie.core import __version__, read_json
+from creperie.core import Document, __version__, read_json
 from creperie.recipes.claims import Direction
 from creperie.recipes.figure_prompts import papers
 from creperie.recipes.kitchen import RECORD, read_card
@@ -62,7 +61,7 @@ class PaperPart:
 class _RunOutput:
     """What the runs of one recipe produced: tables as documents, and the numbers of the figures that were drawn."""
 
-    tables: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict)
+    tables: dict[str, list[Document]] = field(default_factory=dict)
     figures: set[str] = field(default_factory=set)
     failed: dict[str, str] = field(default_factory=dict)
     worded: set[str] = field(default_factory=set)  #: prompts that were given in the paper's wording
@@ -101,7 +100,7 @@ def _gather(folders: Sequence[Path]) -> dict[str, _RunOutput]:
     return made
 
 
-def _table(paper: Mapping[str, Any], entry: Mapping[str, Any], table: PublishedTable, own: _RunOutput) -> PaperPart:
+def _table(paper: Document, entry: Document, table: PublishedTable, own: _RunOutput) -> PaperPart:
     """Return the status of a table. The table agrees if results were computed on the published items and all of them
     equal the printed ones.
     """
@@ -131,7 +130,7 @@ def _own_words(prompts: Sequence[str], own: _RunOutput) -> tuple[str, ...]:
     return tuple(name for name in prompts if name not in own.worded)
 
 
-def _agreed(document: Mapping[str, Any]) -> Iterator[AgreedCell]:
+def _agreed(document: Document) -> Iterator[AgreedCell]:
     """Yield an AgreedCell for each number in a paper's table that was computed again from what the paper released. It
     holds the printed and the computed number, and says whether they are equal.
     """
@@ -144,12 +143,12 @@ def _agreed(document: Mapping[str, Any]) -> Iterator[AgreedCell]:
                 yield AgreedCell(row["published"], name, *numbers, row.get("by", "model"), row["group"])
 
 
-def _is_repeated(row: Mapping[str, Any]) -> bool:
+def _is_repeated(row: Document) -> bool:
     """Return True if the row comes from a run of the paper's model on the paper's items."""
     return bool(row["source"] == "run" and row["published"] and row.get("released") and not row.get("stands_in"))
 
 
-def _described(paper: Mapping[str, Any], kind: str, entry: Mapping[str, Any], own: _RunOutput) -> PaperPart:
+def _described(paper: Document, kind: str, entry: Document, own: _RunOutput) -> PaperPart:
     """Return the status of a figure, or of a table that is not transcribed: of what a run draws, or of prompts."""
     prompts, number = entry.get("prompts", ()), entry["number"]
     command = " && ".join(f"creperie prompts show {name}" for name in prompts)
