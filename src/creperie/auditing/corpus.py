@@ -12,14 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
 
 import numpy as np
 
 from creperie.auditing.folds import fold_count, grouped_folds
 from creperie.auditing.learned import MarginSource
-from creperie.auditing.neural import WordNetwork
+from creperie.auditing.neural import network_scores
 from creperie.auditing.pairs import Pairs, margins_of_scores
 from creperie.core import Progress
 from creperie.lang import words
@@ -64,10 +63,11 @@ class Corpus(MarginSource):
     def _learned(self, pairs: Pairs, name: str, progress: Progress) -> dict[str, np.ndarray]:
         neural, (texts, numbers) = name == NEURAL, self.texts(pairs)
         names = [NEURAL] if neural else [*(f"ngram-{n}" for n in ORDERS), COOCCURRENCE]
-        models: list[Any] = [WordNetwork(texts, self.seed)] if neural else [_NgramCounts(texts), _Cooccurrences(texts)]
+        network = partial(network_scores, texts, self.seed)
+        scorers = [network] if neural else [_NgramCounts(texts).scores, _Cooccurrences(texts).scores]
         margins = {name: np.full(len(pairs), np.nan, np.float32) for name in names}
         for asked, train, test in self.folds(pairs, NETWORKS if neural else fold_count(pairs.n_items), progress):
-            for name, scores in zip(names, (one for model in models for one in model.scores(train, test))):
+            for name, scores in zip(names, (one for score in scorers for one in score(train, test))):
                 of_texts = np.full(len(pairs.texts), np.nan, np.float32)
                 of_texts[numbers[test]] = scores
                 margins[name][asked] = margins_of_scores(pairs, of_texts)[asked]

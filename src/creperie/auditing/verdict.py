@@ -237,20 +237,15 @@ class Judgement:
             parts.append(f"not run: {', '.join(seen.abstained)} ({needed})")
         if seen.sample:
             asked = ", ".join(f"{', '.join(names)} on {n:,}" for n, names in seen.sample)
-            parts.append(f"{asked} of {seen.items:,} items (--full takes all: about {self._more_time} more)")
+            seconds = sum((seen.items - n) * entry_of(name).seconds for n, names in seen.sample for name in names)
+            time = f"{seconds / 60:,.0f} minutes" if seconds > 90 else f"{max(1, round(seconds, -1)):.0f} seconds"
+            parts.append(f"{asked} of {seen.items:,} items (--full takes all: about {time} more)")  # on one core
         if seen.drawn:
             parts.append(f"on a random sample of {seen.items:,} of {seen.drawn:,} items (--full takes all)")
         if seen.unsolvable:
             some = ", ".join(seen.unsolvable[:3]) + (", …" if len(seen.unsolvable) > 3 else "")
             parts.append(f"{len(seen.unsolvable)} unsolvable (a true caption is also a false one: {some})")
         return "; ".join(parts)
-
-    @property
-    def _more_time(self) -> str:
-        """The additional time that an audit with `--full` would take on one core, as text."""
-        seen = self.measured
-        seconds = sum((seen.items - n) * entry_of(name).seconds for n, names in seen.sample for name in names)
-        return f"{seconds / 60:,.0f} minutes" if seconds > 90 else f"{max(1, round(seconds, -1)):.0f} seconds"
 
     @property
     def power(self) -> str:

@@ -211,7 +211,10 @@ class _Stove:
             "does": stage.does,
             "key": key,
             "options": dict(stage.options),
-            "inputs": [{"place": self._from_out(place), "digest": output_digest(place)} for place in inputs],
+            # records do not depend on where the run's folder is
+            "inputs": [
+                {"place": place.removeprefix(f"{self.out}{os.sep}"), "digest": output_digest(place)} for place in inputs
+            ],
             "summary": summary,
         }
         spent = {"seconds": time.monotonic() - start, "processor": processor_seconds() - worked}
@@ -223,11 +226,6 @@ class _Stove:
         draft.replace(folder)
         shutil.rmtree(work, ignore_errors=True)
         return summary
-
-    def _from_out(self, place: str) -> str:
-        """Return a path relative to the run's folder. Records then do not depend on where that folder is."""
-        path = Path(place)
-        return path.relative_to(self.out).as_posix() if path.is_relative_to(self.out) else place
 
 
 def processor_seconds() -> float:

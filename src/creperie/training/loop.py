@@ -139,7 +139,17 @@ class _TrainingRun:
             shutil.rmtree(self.out / checkpoints.MODEL, ignore_errors=True)
             with new_folder(self.out / checkpoints.MODEL) as draft:
                 self.job.student.save(draft)
-        return self.result()
+        return {
+            "steps": self.steps,
+            "loss": None if math.isnan(self.last_loss) else self.last_loss,
+            "trained_weights": self.trained_weights,
+            "batches_without_foils": self.bare,
+            "captions_cut": self.feed.cut,
+            "seconds": round(self.seconds, 1),
+            "samples_per_s": round(self.samples / self.seconds, 1) if self.seconds else 0.0,
+            "waited_for_data": round(self.waited / self.seconds, 4) if self.seconds else 0.0,
+            "device": self.device,
+        }
 
     # -- checkpoints ---------------------------------------------------------------------------------------------
 
@@ -257,18 +267,3 @@ class _TrainingRun:
             where=self.out,
             hint="look at these records, or train with a lower `lr=` or with `clip_norm=1`",
         )
-
-    # -- the end -------------------------------------------------------------------------------------------------
-
-    def result(self) -> dict[str, Any]:
-        return {
-            "steps": self.steps,
-            "loss": None if math.isnan(self.last_loss) else self.last_loss,
-            "trained_weights": self.trained_weights,
-            "batches_without_foils": self.bare,
-            "captions_cut": self.feed.cut,
-            "seconds": round(self.seconds, 1),
-            "samples_per_s": round(self.samples / self.seconds, 1) if self.seconds else 0.0,
-            "waited_for_data": round(self.waited / self.seconds, 4) if self.seconds else 0.0,
-            "device": self.device,
-        }

@@ -122,7 +122,10 @@ class LLMMaker(Maker):
         if source.id in self.enriched:
             return _enriched(self.enriched[source.id], accepted)
         foils = self.foils.get(source.id, ())
-        return [_with_foils(item, foils) for item in with_source(source, accepted)]
+        return [
+            replace(i, captions=(*i.captions, *foils), match=choice(len(i.positives), len(i.negatives) + len(foils)))
+            for i in with_source(source, accepted)
+        ]
 
     def candidate(self, source: SourceCaption, text: str, role: Role, edit: str, refused: str = "") -> Candidate:
         return Candidate(source.id, text, role, self.template.id, self.name, edit, refused=refused)
@@ -164,11 +167,6 @@ def _extends_its_own(source: SourceCaption, candidate: Candidate) -> str | None:
     """
     own = replace(source, text=str(candidate.tags.get("original", source.text)))
     return vocabulary_extended(own, candidate)
-
-
-def _with_foils(item: Item, foils: Sequence[str]) -> Item:
-    match = choice(len(item.positives), len(item.negatives) + len(foils))
-    return replace(item, captions=(*item.captions, *foils), match=match)
 
 
 CHARACTERS_PER_TOKEN = 4.0  #: for English text, approximately
