@@ -46,23 +46,12 @@ class PairFeatures:
         return PairFeatures(sparse[:, used], self.dense[rows], self.summary, columns)
 
 
-@dataclass(frozen=True, eq=False)
-class CountedPairs:
-    """A selection of pairs (`rows`), and features that were computed once for all pairs."""
-
-    features: PairFeatures
-    rows: np.ndarray
-
-    def of(self, mine: np.ndarray) -> CountedPairs:
-        return CountedPairs(self.features, self.rows[mine])
-
-
 def counted_once(pairs: Pairs) -> Pairs:
     """Return the pairs together with their features, which all learned attackers can then share. If there are too many
     pairs, return them without features.
     """
     few = len(pairs) <= TOGETHER and pairs.counted is None
-    return replace(pairs, counted=CountedPairs(pair_features(pairs), np.arange(len(pairs)))) if few else pairs
+    return replace(pairs, counted=(pair_features(pairs), np.arange(len(pairs)))) if few else pairs
 
 
 #: Most pairs whose features are kept in memory, at about 1.2 kB each.
@@ -77,7 +66,8 @@ def pair_features(
     """
     rows = np.arange(len(pairs)) if rows is None else rows
     if pairs.counted is not None and columns is None:
-        return cast("PairFeatures", pairs.counted.features.of(pairs.counted.rows[rows]))
+        features, own = cast("tuple[PairFeatures, np.ndarray]", pairs.counted)
+        return features.of(own[rows])
     used, at = np.unique(np.concatenate([pairs.left[rows], pairs.right[rows]]), return_inverse=True)
     left, right = at[: len(rows)], at[len(rows) :]
     texts = pairs.captions_at(used)

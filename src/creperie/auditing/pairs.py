@@ -75,7 +75,9 @@ class Pairs:
     subsets: tuple[str, ...]
     cluster: np.ndarray  #: cluster number per item; items that share an image or a pair of captions have the same
     fold: np.ndarray | None = None  #: fold number per item that attackers must use; None: drawn at random
-    counted: Any = None  #: the features that `counted_once` computed
+    counted: Any = (
+        None  #: features that `counted_once` computed for all pairs, and the indices of these pairs among them
+    )
 
     def __len__(self) -> int:
         return len(self.item)
@@ -175,7 +177,7 @@ class Pairs:
             self.subsets,
             self.cluster[keep],
             None if self.fold is None else self.fold[keep],
-            None if self.counted is None else self.counted.of(chosen),
+            self.counted and (self.counted[0], self.counted[1][chosen]),
         )
 
     @cached_property
@@ -211,7 +213,7 @@ class Pairs:
             subset=self.subset[items],
             cluster=codes_of(self.cluster[items])[0],
             fold=None if self.fold is None else self.fold[items],
-            counted=None if self.counted is None else self.counted.of(pairs),
+            counted=self.counted and (self.counted[0], self.counted[1][pairs]),
         )
         return same, items, pairs
 
@@ -246,14 +248,7 @@ def image_pairs_of(bench: Benchmark) -> Pairs:
     In the result, `texts` are names of images.
     """
     shapes = caption_shapes(bench)[1]
-    offsets, images = bench.ragged("images")
-    names, code = distinct(images)
-    turned = [
-        (items, matrix.T, code[offsets[items][:, None] + np.arange(len(matrix))])
-        for items, matrix, _ in shapes
-        if len(matrix) > 1
-    ]
-    return _pairs(bench, ArrowTexts(names), turned, clusters(bench, shapes))
+    return _pairs(bench, *image_shapes(bench, shapes), clusters(bench, shapes))
 
 
 def _pairs(
@@ -326,6 +321,20 @@ def caption_shapes(bench: Benchmark) -> tuple[ArrowTexts, CaptionShapes]:
             mine = code[offsets[items][:, None] + np.arange(shape.captions)]
             by_shape.append((items, np.array(shape.match), mine))
     return ArrowTexts(texts), by_shape
+
+
+def image_shapes(bench: Benchmark, shapes: CaptionShapes) -> tuple[ArrowTexts, CaptionShapes]:
+    """Return the same as `caption_shapes`, with images in place of captions: every matrix is turned round. Items with
+    one image are left out.
+    """
+    offsets, images = bench.ragged("images")
+    names, code = distinct(images)
+    turned = [
+        (items, matrix.T, code[offsets[items][:, None] + np.arange(len(matrix))])
+        for items, matrix, _ in shapes
+        if len(matrix) > 1
+    ]
+    return ArrowTexts(names), turned
 
 
 def distinct(texts: pa.Array) -> tuple[pa.Array, np.ndarray]:
