@@ -94,8 +94,11 @@ class AttackerModels:
 
         model = load_model(self.image_encoder)
         if not isinstance(model, ImageEncoder):
-            what = "this model does not encode images"
-            raise UsageError(what, where=self.image_encoder, hint="name an image encoder, such as hf:openai/clip-…")
+            raise UsageError(
+                "this model does not encode images",
+                where=self.image_encoder,
+                hint="name an image encoder, such as hf:openai/clip-…",
+            )
 
         def encode(names: Sequence[str]) -> np.ndarray:
             return model.encode_images([open_image(images, name) for name in names])

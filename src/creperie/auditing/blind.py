@@ -53,8 +53,9 @@ def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> BlindScorer
     fields = MODELS.get(name, {})
     for option in options:
         if option not in fields:
-            what = f"option {option!r} does not apply to {uri.kind}:{uri.name}"
-            raise UsageError(what, where=uri, hint=f"leave out {option!r}")
+            raise UsageError(
+                f"option {option!r} does not apply to {uri.kind}:{uri.name}", where=uri, hint=f"leave out {option!r}"
+            )
     chosen: dict[str, Any] = {fields[option]: str(value) for option, value in options.items()}
     (attacker,) = make_attackers([name], AttackerModels(**chosen))
     assert isinstance(attacker, TextAttacker)

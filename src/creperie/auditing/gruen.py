@@ -37,8 +37,7 @@ def load_vera(uri: str) -> Judge:
     rows = network.model.get_input_embeddings().weight.shape[0]
     if rows <= WEIGHT_ROW:
         head = f"its {rows} embeddings do not include Vera's head, in numbers {TEMPERATURE_ROW} to {WEIGHT_ROW}"
-        what = f"not a Vera checkpoint: {head}"
-        raise ModelError(what, where=uri, hint="name a Vera checkpoint")
+        raise ModelError(f"not a Vera checkpoint: {head}", where=uri, hint="name a Vera checkpoint")
     return Judge(network, network.described("T5 encoder + Vera head", MAX_LENGTH), _plausible, BATCH)
 
 

@@ -114,9 +114,10 @@ def compare_pairwise(
     """
     matches = pair_foils(a, b)
     if not matches:
-        what = "the two benchmarks share no true caption within a kind of foil"
         hint = "compare benchmarks made from the same captions, with subsets of the same name or beginning"
-        raise DataError(what, where=f"{a.name}, {b.name}", hint=hint)
+        raise DataError(
+            "the two benchmarks share no true caption within a kind of foil", where=f"{a.name}, {b.name}", hint=hint
+        )
     kinds = list(dict.fromkeys(m.kind for m in matches))
     rows = []
     for attacker in attackers:

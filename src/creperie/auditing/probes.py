@@ -303,6 +303,9 @@ def _item(source: SourceCaption, subset: str, captions: tuple[str, ...], true: i
 
 def _benchmark(bench: Benchmark, probe: str, items: Sequence[Item]) -> Benchmark:
     if not items:
-        hint = "use a benchmark with longer captions, or with more of them"
-        raise UsageError(f"no caption can be used for the probe {probe!r}", where=bench.name, hint=hint)
+        raise UsageError(
+            f"no caption can be used for the probe {probe!r}",
+            where=bench.name,
+            hint="use a benchmark with longer captions, or with more of them",
+        )
     return from_items(f"{bench.name}~{probe}", items, images=bench.images)

@@ -94,8 +94,11 @@ def audit(
     sent, not_sent, foreign = _attackers_to_run(options, models, language)
     pairs, seeing = pairs_of(bench), models.image_attacker(bench.images)
     if not len(pairs) and seeing is None:
-        hint = "if items have several images, pass `image_encoder=` for an attacker that sees only images"
-        raise DataError("no item has both a true and a false caption", where=bench.name, hint=hint)
+        raise DataError(
+            "no item has both a true and a false caption",
+            where=bench.name,
+            hint="if items have several images, pass `image_encoder=` for an attacker that sees only images",
+        )
     if engine is not None:
         score_ahead(sent, models, pairs.texts, engine)
     attack = Attack(tuple(sent), models.seed, options.threshold, progress or silent)

@@ -87,8 +87,10 @@ def compare(
     worth_a, worth_b = (settings.worth(x[both]) for x in (a, b))
     n = int(both.sum())
     if not n:
-        what = f"{first} and {second} have no covered item in common"
-        raise UsageError(what, hint="compare runs on the same items, or name another task")
+        raise UsageError(
+            f"{first} and {second} have no covered item in common",
+            hint="compare runs on the same items, or name another task",
+        )
     confidence = difference_confidence(worth_a, worth_b, own[both])
     interval = confidence.interval(settings.level)
     return Comparison(

@@ -71,8 +71,10 @@ def integration_gap(
     0.5
     """
     if len(parts) != len(owner):
-        what = f"`owner` has {len(owner)} values for {len(parts)} parts"
-        raise UsageError(what, hint="give, for each part, the index of the composed item that it belongs to")
+        raise UsageError(
+            f"`owner` has {len(owner)} values for {len(parts)} parts",
+            hint="give, for each part, the index of the composed item that it belongs to",
+        )
     if len(owner) and int(owner.max()) >= len(whole):
         raise UsageError(
             f"`owner` has the index {owner.max()}, but there are {len(whole)} items", hint="number the items from 0"

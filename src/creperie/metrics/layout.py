@@ -43,12 +43,16 @@ class Layout:
 
     def __post_init__(self) -> None:
         if self.rows.shape != self.columns.shape or self.rows.ndim != 1:
-            what = f"rows and columns have shapes {self.rows.shape} and {self.columns.shape}"
-            raise UsageError(what, hint="give one number per item in `rows` and one in `columns`")
+            raise UsageError(
+                f"rows and columns have shapes {self.rows.shape} and {self.columns.shape}",
+                hint="give one number per item in `rows` and one in `columns`",
+            )
         cells = int((self.rows * self.columns).sum())
         if len(self.match) != cells:
-            what = f"the match matrices have {len(self.match)} cells, but rows × columns add up to {cells}"
-            raise DataError(what, hint="build the layout with `layout_of`")
+            raise DataError(
+                f"the match matrices have {len(self.match)} cells, but rows × columns add up to {cells}",
+                hint="build the layout with `layout_of`",
+            )
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -130,8 +134,10 @@ class Layout:
         widths = self.widths(needs)
         where = np.repeat(np.asarray(present, bool), widths)
         if int(where.sum()) != len(values):
-            what = f"{needs} has {len(values)} scores, but the scored items need {int(where.sum())}"
-            raise DataError(what, hint="give one score for each pair of an image and a caption of every scored item")
+            raise DataError(
+                f"{needs} has {len(values)} scores, but the scored items need {int(where.sum())}",
+                hint="give one score for each pair of an image and a caption of every scored item",
+            )
         flat = np.full(int(widths.sum()), np.nan, np.float32)
         flat[where] = values
         return flat

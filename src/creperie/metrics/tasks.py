@@ -195,8 +195,10 @@ def own_task(judge: Judge) -> str:
     """
     name = getattr(judge, "__name__", "")
     if not name.isidentifier() or name in {*TASKS, *_ALIASES}:
-        what = f"creperie has a built-in task {name!r}" if name.isidentifier() else "a task of your own needs a name"
-        raise UsageError(what, hint="write the rule as a function with a name of its own: `def clearly(match, scores)`")
+        raise UsageError(
+            f"creperie has a built-in task {name!r}" if name.isidentifier() else "a task of your own needs a name",
+            hint="write the rule as a function with a name of its own: `def clearly(match, scores)`",
+        )
     about = " ".join((judge.__doc__ or "a rule of your own").split("\n\n")[0].split())
     _OWN[name] = Task(name, about, "image_text", JudgedBy(judge))
     return name
@@ -253,8 +255,10 @@ def margins(which: Task | str, layout: Layout, scores: np.ndarray) -> np.ndarray
     """
     chosen = as_task(which)
     if not isinstance(chosen.rule, Outrank):
-        what = f"task {chosen.name!r} has no margins: it does not compare winners with losers"
-        raise UsageError(what, hint="choose a task such as itt, t2i or tot")
+        raise UsageError(
+            f"task {chosen.name!r} has no margins: it does not compare winners with losers",
+            hint="choose a task such as itt, t2i or tot",
+        )
     leads = np.full(len(layout), np.nan)
     for group, cells in layout.blocks(chosen.needs, scores):
         if chosen.rule.applies(group.match):

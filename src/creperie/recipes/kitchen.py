@@ -145,8 +145,9 @@ def read_card(folder: Path) -> Json:
     try:
         card = read_json(folder / CARD)
     except CreperieError:
-        what = "is not the folder of a recipe run"
-        raise UsageError(what, where=folder, hint="name one that `creperie cook` wrote") from None
+        raise UsageError(
+            "is not the folder of a recipe run", where=folder, hint="name one that `creperie cook` wrote"
+        ) from None
     return card
 
 

@@ -255,8 +255,11 @@ def run_paired(job: StageJob) -> Json:
     paired_keys = {(item.subset, item.id) for item in other}
     mask = np.array([(item.subset, item.id) in paired_keys for item in bench], bool)
     if not mask.any():
-        what = "the two benchmarks have no item in common"
-        raise DataError(what, where=f"stage {job.name}", hint="pair two versions of one benchmark")
+        raise DataError(
+            "the two benchmarks have no item in common",
+            where=f"stage {job.name}",
+            hint="pair two versions of one benchmark",
+        )
     chosen = bench.filter(mask, why=f"also in {other.name}")
     return _saved(replace(chosen, name=job.option("name") or bench.name), job)
 

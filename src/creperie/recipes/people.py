@@ -68,15 +68,21 @@ def _annotate(app: Any, token: str, task: str, who: str) -> int:
 def _csrf(reply: Any) -> str:
     token = re.search(r'name="csrf" (?:content|value)="([^"]+)"', reply.text)
     if reply.status_code != 200 or token is None:
-        hint = "start the recipe again; the server's log says more"
-        raise DataError(f"the annotation page has no form (status {reply.status_code})", where=reply.url, hint=hint)
+        raise DataError(
+            f"the annotation page has no form (status {reply.status_code})",
+            where=reply.url,
+            hint="start the recipe again; the server's log says more",
+        )
     return token[1]
 
 
 def _read(reply: Any) -> Mapping[str, Any]:
     if reply.status_code != 200:
-        what = f"the annotation server answered {reply.status_code}: {reply.text[:200]}"
-        raise DataError(what, where=reply.url, hint="start the recipe again")
+        raise DataError(
+            f"the annotation server answered {reply.status_code}: {reply.text[:200]}",
+            where=reply.url,
+            hint="start the recipe again",
+        )
     return reply.json()
 
 
@@ -235,8 +241,11 @@ def _by_study(bench: Benchmark, other: Benchmark | None, job: StageJob, database
         with closing(open_database(database)) as db:
             done = apply_study(db, STUDY, bench, plan)
     except BrokenRulesError as e:
-        hint = f"exclude them with `creperie annotate exclude {STUDY} --rules --db {database}` and let others answer"
-        raise UsageError(e.what, where=f"stage {job.name}", hint=hint) from None
+        raise UsageError(
+            e.what,
+            where=f"stage {job.name}",
+            hint=f"exclude them with `creperie annotate exclude {STUDY} --rules --db {database}` and let others answer",
+        ) from None
     except UsageError as e:
         raise UsageError(
             f"people's answers are not complete: {e.what}",

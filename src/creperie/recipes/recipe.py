@@ -153,8 +153,11 @@ def _stage(
     for block in ("with", profile):
         values = entry.get(block) or {}
         if not isinstance(values, dict):
-            what = f"{block!r} is not a mapping of options"
-            raise DataError(what, where=doc.where(*at, block), hint="write `option: value` lines below it")
+            raise DataError(
+                f"{block!r} is not a mapping of options",
+                where=doc.where(*at, block),
+                hint="write `option: value` lines below it",
+            )
         given |= {k: (v, doc.where(*at, block, k)) for k, v in values.items()}
     given |= {k: (v, f"--set {name}.{k}") for k, v in changes.get(name, {}).items()}
     does, at_does = given.pop("does", (entry.get("does"), doc.where(*at, "does")))

@@ -28,8 +28,11 @@ def verify_runs(one: Path, two: Path) -> list[StageMatch]:
     runs = [(folder, read_card(folder)) for folder in (one, two)]
     recipes = [card["recipe"] for _, card in runs]
     if recipes[0] != recipes[1]:
-        what = f"expected two runs of one recipe, got: {', '.join(recipes)}"
-        raise UsageError(what, where=two, hint="name two runs of the same recipe")
+        raise UsageError(
+            f"expected two runs of one recipe, got: {', '.join(recipes)}",
+            where=two,
+            hint="name two runs of the same recipe",
+        )
     return [_match(name, runs) for name in dict.fromkeys(name for _, card in runs for name in card["stages"])]
 
 

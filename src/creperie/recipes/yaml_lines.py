@@ -49,8 +49,11 @@ def read_marked_file(file: pathlib.Path) -> Marked:
     try:
         return read_marked(file.read_bytes().decode("utf-8"), str(file))
     except (OSError, UnicodeDecodeError) as e:
-        what = f"cannot be read ({getattr(e, 'strerror', '') or 'not UTF-8 text'})"
-        raise DataError(what, where=file, hint="check the path, or save it as UTF-8") from None
+        raise DataError(
+            f"cannot be read ({getattr(e, 'strerror', '') or 'not UTF-8 text'})",
+            where=file,
+            hint="check the path, or save it as UTF-8",
+        ) from None
 
 
 def read_marked(text: str, file: str) -> Marked:

@@ -204,8 +204,9 @@ def refine(
     part = attacked_part(start, models.seed, full=not streams)
     in_pieces, pairs = part is not start, pairs_of(part)
     if not len(pairs):
-        what = "no item has both a true and a false caption"
-        raise DataError(what, where=bench.name, hint="refine a benchmark with foils")
+        raise DataError(
+            "no item has both a true and a false caption", where=bench.name, hint="refine a benchmark with foils"
+        )
     halves = grouped_folds(pairs.group, 2, models.seed + 1)
     threads = one_thread if any(learns(a) for a in sent) else nullcontext  # only these load numerical libraries
     with threads():

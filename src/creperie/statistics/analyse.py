@@ -152,8 +152,10 @@ def _samples(table: pa.Table, per_model: bool) -> dict[str, pa.Table]:
     samples = {ALL: table}
     if per_model:
         if "model" not in table.column_names:
-            what = "the table has no column 'model', so it cannot be split by model"
-            raise DataError(what, hint="add the column, or leave out `per_model=`")
+            raise DataError(
+                "the table has no column 'model', so it cannot be split by model",
+                hint="add the column, or leave out `per_model=`",
+            )
         for name in sorted(set(table.column("model").drop_null().to_pylist())):
             samples[name] = table.filter(pc.field("model") == name)
     return samples

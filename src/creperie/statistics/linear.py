@@ -48,8 +48,10 @@ def fit_linear(y: np.ndarray, x: np.ndarray, names: Sequence[str], groups: Group
     """Return the fit of y = Xβ + Σ intercepts + ε. The columns of X must be linearly independent."""
     n, p = x.shape
     if n <= p + len(groups.names):
-        what = f"{n} rows are too few for {p} fixed and {len(groups.names)} random effects"
-        raise UsageError(what, hint="leave effects out, or give more runs or items")
+        raise UsageError(
+            f"{n} rows are too few for {p} fixed and {len(groups.names)} random effects",
+            hint="leave effects out, or give more runs or items",
+        )
     criterion = _Criterion(np.asarray(y, float), x, groups.sorted(), reml)
     start = search(criterion, np.full(len(groups.names), 0.5))
     optimum = newton(criterion, start, np.maximum(1e-4, 1e-3 * np.abs(start)), np.zeros(len(start)))

@@ -229,8 +229,10 @@ def _better(plan: PowerOptions, items: int, rng: np.random.Generator, claim: str
     shares = np.array([(apart + ahead) / 2, (apart - ahead) / 2, 0, 0])
     shares[2:] = best - shares[0], 1 - best - shares[1]
     if shares.min() < -1e-9:
-        hint = "lower `difference=` or raise `discordant=`"
-        raise UsageError("no two models have these accuracies and this share of discordant items", hint=hint)
+        raise UsageError(
+            "no two models have these accuracies and this share of discordant items",
+            hint="lower `difference=` or raise `discordant=`",
+        )
     up_to = shares.clip(0).cumsum()
     kind = np.searchsorted(up_to / up_to[-1], _uniform(plan, items, rng), "right")
     better, worse = (np.isin(kind, kinds).astype(float) for kinds in ((0, 2), (1, 2)))

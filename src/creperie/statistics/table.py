@@ -66,8 +66,11 @@ def read_table(path: str | Path) -> pa.Table:
         parse = csv.ParseOptions(delimiter=separator, newlines_in_values=True)
         return csv.read_csv(file, parse_options=parse, convert_options=convert)
     except (OSError, pa.ArrowException) as e:
-        what = f"cannot be read as a table ({' '.join(str(e).split())[:160]})"
-        raise DataError(what, where=file, hint="give a CSV, TSV or Parquet file with one header row") from None
+        raise DataError(
+            f"cannot be read as a table ({' '.join(str(e).split())[:160]})",
+            where=file,
+            hint="give a CSV, TSV or Parquet file with one header row",
+        ) from None
 
 
 def write_table(table: pa.Table, path: str | Path) -> Path:
@@ -226,8 +229,11 @@ def _pair_rows(run: Run, reading: TableReading) -> _RunRows:
                     # outcomes are decided in float32; the difference is for display only
                     parts.append((group.items, *same, one.astype(float) - other, one > other, one == other))
     if not parts:
-        what = "no item has both a true and a false caption for an image"
-        raise DataError(what, where=run.name, hint="name a task to get one row per item: `task=`")
+        raise DataError(
+            "no item has both a true and a false caption for an image",
+            where=run.name,
+            hint="name a task to get one row per item: `task=`",
+        )
     item, row, caption, foil, gap, won, tie = (np.concatenate(p) for p in zip(*parts))
     chosen = np.where(tie, WORTH[reading.ties], won.astype(float))
     chosen[np.isnan(gap)] = np.nan

@@ -61,8 +61,11 @@ def preferred(
     scores = TextAttacker(preference.name, preference.score, batch=preference.batch).scores(texts, progress)
     if np.isnan(scores).any():
         missing = texts[int(np.flatnonzero(np.isnan(scores))[0])]
-        hint = "a score is a finite number for every caption"
-        raise ModelError(f"the scorer returned NaN for the caption {missing[:60]!r}", where=preference.name, hint=hint)
+        raise ModelError(
+            f"the scorer returned NaN for the caption {missing[:60]!r}",
+            where=preference.name,
+            hint="a score is a finite number for every caption",
+        )
     code = both.indices.fill_null(0).to_numpy()
     present = ~np.asarray(both.indices.is_null())
     n = len(captions)

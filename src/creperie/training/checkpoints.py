@@ -38,9 +38,12 @@ def write_checkpoint(out: Path, step: int, state: Json) -> None:
             torch.save(state, file)
     except (OSError, RuntimeError) as e:
         last = f"the last good one is {newest(out)}" if newest(out) else "there is no earlier one"
-        what = f"the checkpoint of step {step} cannot be written ({str(e).splitlines()[0][:120]}); {last}"
         hint = "free some space and run the same command again: it continues from there"
-        raise DataError(what, where=path, hint=hint) from e
+        raise DataError(
+            f"the checkpoint of step {step} cannot be written ({str(e).splitlines()[0][:120]}); {last}",
+            where=path,
+            hint=hint,
+        ) from e
 
 
 def newest(out: Path) -> Path | None:
@@ -76,8 +79,9 @@ def open_run(out: Path, job: Json, force: bool) -> Json:
     path = out / DOCUMENT
     if out.exists() and any(out.iterdir()):
         if not path.is_file():
-            what = "the folder is not empty and contains no training run"
-            raise UsageError(what, where=out, hint="choose another, or empty it")
+            raise UsageError(
+                "the folder is not empty and contains no training run", where=out, hint="choose another, or empty it"
+            )
         if force:
             shutil.rmtree(out)
     document = _read_document(path) if path.is_file() else {}
@@ -91,8 +95,11 @@ def open_run(out: Path, job: Json, force: bool) -> Json:
         return document
     if not same:
         changed = sorted(k for k in {*before, *now} if before.get(k) != now.get(k))
-        hint = "choose another folder, or pass `force=True` to start over"
-        raise UsageError(f"the folder contains another training run: {', '.join(changed)} differ", where=out, hint=hint)
+        raise UsageError(
+            f"the folder contains another training run: {', '.join(changed)} differ",
+            where=out,
+            hint="choose another folder, or pass `force=True` to start over",
+        )
     for draft in (*out.glob(".model.*"), *(out / FOLDER).glob(".step-*")):  # of a training run that was killed
         shutil.rmtree(draft) if draft.is_dir() else draft.unlink()
     return document

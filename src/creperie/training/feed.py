@@ -96,9 +96,12 @@ class Feed:
         if self.cut and not truncate:
             text, over = next((text, t.cut) for text, t in zip(texts, tokens) if t.cut)
             key = next(e.key for e in examples if text in (e.caption, e.paraphrase, *e.foils))
-            what = f"{self.cut} captions are longer than the model's context, the first by {over} tokens"
             hint = "shorten them, or pass `truncate=True` to cut them"
-            raise DataError(what, where=f"{self.data.name}, {key}", hint=hint)
+            raise DataError(
+                f"{self.cut} captions are longer than the model's context, the first by {over} tokens",
+                where=f"{self.data.name}, {key}",
+                hint=hint,
+            )
         self._ids = self.student.ids(tokens)
         self._lengths = np.asarray([len(t.ids) for t in tokens])
         self._captions = np.asarray([number[e.caption] for e in examples])
@@ -187,13 +190,22 @@ def check_fits(data: TrainSet, settings: TrainingSettings) -> None:
     that the objective needs.
     """
     if len(data) < 2:
-        what = f"expected at least 2 training examples, found {len(data)}"
-        raise DataError(what, where=data.name, hint="give more items with images")
+        raise DataError(
+            f"expected at least 2 training examples, found {len(data)}",
+            where=data.name,
+            hint="give more items with images",
+        )
     for e in data.examples if settings.objective == "triple" else ():
         if not (e.paraphrase and e.foils):
-            what = f"the example has no {'foil' if e.paraphrase else 'second true caption'}, which the objective needs"
             hint = "train on items with P1, P2 and N, or with `objective='negclip'`"
-            raise UsageError(what, where=f"{data.name}, {e.key}", hint=hint)
+            raise UsageError(
+                f"the example has no {'foil' if e.paraphrase else 'second true caption'}, which the objective needs",
+                where=f"{data.name}, {e.key}",
+                hint=hint,
+            )
     if settings.objective == "negclip" and not data.with_foils:
-        hint = "name some with `negatives=`, or train with `objective='clip'`"
-        raise UsageError("no example has a foil, which the objective needs", where=data.name, hint=hint)
+        raise UsageError(
+            "no example has a foil, which the objective needs",
+            where=data.name,
+            hint="name some with `negatives=`, or train with `objective='clip'`",
+        )

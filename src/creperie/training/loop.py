@@ -119,8 +119,11 @@ class _TrainingRun:
         self.trained_weights = prepare(job.student, job.tuning, job.settings.seed)
         self.total = job.settings.total(len(job.data)) if self.trained_weights else 0
         if self.total and self.settings.warmup >= self.total:
-            what = f"the warm-up takes {self.settings.warmup} steps, but the whole run only {self.total}"
-            raise UsageError(what, where=out, hint="pass a shorter `warmup=`, or train longer")
+            raise UsageError(
+                f"the warm-up takes {self.settings.warmup} steps, but the whole run only {self.total}",
+                where=out,
+                hint="pass a shorter `warmup=`, or train longer",
+            )
         self.device = str(find_place(device).torch_device)
         self.network = job.student.network.to(self.device)
         self.weights = [weight for weight in self.network.parameters() if weight.requires_grad]

@@ -42,8 +42,10 @@ class FoilRefinement:
         plausibility = "plausibility" if self.models.plausibility else "lm-mean" if self.models.lm_uri else ""
         names = tuple(filter(None, (plausibility, "grammar" if self.models.grammar or _parses() else "")))
         if not names:
-            hint = "install the extra `demo`, or name `lm=` or `attackers=`"
-            raise UsageError("no plausibility or grammar model is available to refine foils with", hint=hint)
+            raise UsageError(
+                "no plausibility or grammar model is available to refine foils with",
+                hint="install the extra `demo`, or name `lm=` or `attackers=`",
+            )
         return names
 
     @property

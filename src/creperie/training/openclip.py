@@ -67,7 +67,10 @@ def open_open_clip(uri: str, seed: int) -> OpenClipStudent:
     architecture = name if name.startswith(OPENCLIP_PLACES) else name.partition("/")[0]
     tokenizer = type(encoder.tokenizer.tokenizer).__name__
     if tokenizer not in TOKENIZERS:
-        what = f"a {tokenizer} cannot be saved beside the weights, so the trained model could not be read again"
-        raise UsageError(what, where=uri, hint="name the same model as hf:FOLDER, or one with another tokenizer")
+        raise UsageError(
+            f"a {tokenizer} cannot be saved beside the weights, so the trained model could not be read again",
+            where=uri,
+            hint="name the same model as hf:FOLDER, or one with another tokenizer",
+        )
     encoder.model.requires_grad_(True)
     return OpenClipStudent(encoder, dict(open_clip.get_model_config(architecture)))

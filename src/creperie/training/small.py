@@ -90,8 +90,11 @@ def load_small(folder: Path) -> tuple[SmallClip, Words]:
     if not isinstance(vocabulary, list) or not all(isinstance(word, str) for word in vocabulary):
         raise DataError("is not a list of words", where=folder / VOCABULARY, hint="save the model again")
     if len(vocabulary) != config.vocabulary:
-        what = f"the model knows {config.vocabulary} words, but its vocabulary has {len(vocabulary)}"
-        raise ModelError(what, where=folder, hint="use files that were saved together")
+        raise ModelError(
+            f"the model knows {config.vocabulary} words, but its vocabulary has {len(vocabulary)}",
+            where=folder,
+            hint="use files that were saved together",
+        )
     model = SmallClip(config)
     load_weights(model, folder / WEIGHTS)
     return model, Words(tuple(vocabulary), config.context)
@@ -105,8 +108,11 @@ def load_weights(model: nn.Module, path: Path) -> None:
     try:
         model.load_state_dict(load_file(path))
     except (OSError, RuntimeError, ValueError, SafetensorError) as e:
-        what = f"the weights do not fit ({str(e).splitlines()[0][:100]})"
-        raise ModelError(what, where=path, hint="use files that were saved together") from e
+        raise ModelError(
+            f"the weights do not fit ({str(e).splitlines()[0][:100]})",
+            where=path,
+            hint="use files that were saved together",
+        ) from e
 
 
 Config = TypeVar("Config")

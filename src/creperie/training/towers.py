@@ -239,8 +239,9 @@ def load_heads(folder: Path) -> JoinedHeads:
         raise ModelError("this folder contains no joined towers", where=folder, hint=f"name one with a {CONFIG}")
     config, widths = read_config(path, TowersConfig), read_json(path).get("widths", ())
     if not isinstance(widths, list) or [*map(type, widths)] != [int, int]:
-        hint = "train or join the towers again"
-        raise DataError("`widths` must be two integers, one per tower", where=path, hint=hint)
+        raise DataError(
+            "`widths` must be two integers, one per tower", where=path, hint="train or join the towers again"
+        )
     heads = JoinedHeads(config, *widths)
     load_weights(heads, folder / WEIGHTS)
     return heads

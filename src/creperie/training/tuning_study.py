@@ -102,8 +102,11 @@ def tune(
     learn, test = split_by_image(bench, options.share, settings.seed)
     trained_on = options.train_on or tuple(bench.subsets)
     if not len(learn) or not len(test):
-        hint = "give a benchmark with more images, or use another `share=`"
-        raise UsageError("there are too few images to split", where=bench.name, hint=hint)
+        raise UsageError(
+            "there are too few images to split",
+            where=bench.name,
+            hint="give a benchmark with more images, or use another `share=`",
+        )
     data, pairs, device = train_set(learn.only(trained_on)), limited_pairs(test, options.pairs), options.device
     rows = []
     for way in options.ways:

@@ -267,8 +267,10 @@ WORKFLOWS = {
 def llm(name: str, options: MakerOptions, captions: Captions) -> LLMMaker:
     """Return the maker `llm:NAME`, where NAME is the name of a prompt template."""
     if not options.model:
-        hint = "pass `model='URI'`, such as api:gpt-4o-mini or lm:HuggingFaceTB/SmolLM2-135M-Instruct"
-        raise UsageError(f"the maker {name} needs a model that writes text", hint=hint)
+        raise UsageError(
+            f"the maker {name} needs a model that writes text",
+            hint="pass `model='URI'`, such as api:gpt-4o-mini or lm:HuggingFaceTB/SmolLM2-135M-Instruct",
+        )
     kind = name.removeprefix("llm:")
     maker = LLMMaker(name, options, read_template(kind, options.prompts), WORKFLOWS[kind.split("-")[0]])
     if options.model.startswith("api:"):

@@ -235,8 +235,11 @@ def _step(step: Mapping[str, Any], document: Mapping[str, Any], where: str) -> P
         if needed <= set(d)
     )
     if len(demonstrations) < LEAST_DEMONSTRATIONS:
-        what = f"step {step['name']} has {len(demonstrations)} demonstrations, needs {LEAST_DEMONSTRATIONS}"
-        raise DataError(what, where=where, hint=f"add demonstrations, each with the fields {', '.join(sorted(needed))}")
+        raise DataError(
+            f"step {step['name']} has {len(demonstrations)} demonstrations, needs {LEAST_DEMONSTRATIONS}",
+            where=where,
+            hint=f"add demonstrations, each with the fields {', '.join(sorted(needed))}",
+        )
     rules = [f"{n}. {rule}" for n, rule in enumerate([*document["rules"], *step.get("rules", [])], 1)]
     last = "Answer with one JSON object, written as in the examples, and nothing else."
     head = "\n".join([document["role"], "", step["instruction"].strip(), "", "Rules:", *rules, "", last])
