@@ -27,7 +27,7 @@ import torch
 
 from creperie.bench import Benchmark, Item, choice, from_items, load, open_image, save
 from creperie.core import write_text
-from creperie.metrics import DEFAULT, share_interval
+from creperie.metrics import share_interval
 from creperie.training import (
     Negatives,
     TowersConfig,

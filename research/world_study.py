@@ -642,7 +642,7 @@ def write(asked: argparse.Namespace) -> None:
     from photographs_study import gain_interval
 
     from creperie.core import write_text
-    from creperie.metrics import DEFAULT, share_interval
+    from creperie.metrics import share_interval
 
     known: dict[str, Any] = {"models": {}}
     for path in sorted(asked.out.glob("world-study*.json")):

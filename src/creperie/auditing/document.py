@@ -215,19 +215,21 @@ def blind_rows(document: Document) -> list[list[Any]]:
             views[row["subset"]].add("")
     shown = [row for row in document.get("views", ()) if len(views[row["subset"]]) > 1]
     every = [*document["results"], *shown]
-    order = {subset: k for k, subset in enumerate(dict.fromkeys(row["subset"] for row in every))}
+    order = list(dict.fromkeys(row["subset"] for row in every))
     leaking = {row["subset"] for row in every if row["leaks"]}
     cells: dict[str, Json] = {}
-    for row in sorted(every, key=lambda row: (row["subset"] not in leaking, order[row["subset"]])):
+    for row in sorted(every, key=lambda row: (row["subset"] not in leaking, order.index(row["subset"]))):
         mine = cells.setdefault(f"{row['subset']} {row.get('view', '')}".rstrip(), {})
         mine[row["attacker"]] = row | {"unknown": not row["leaks"] and _undecided(row, limit)}
     names = [attacker["name"] for attacker in document["attackers"]]
-    bits = {subset: max(float(row.get("bits") or 0) for row in mine.values()) for subset, mine in cells.items()}
-    most = {subset: max(row["n"] for row in mine.values()) for subset, mine in cells.items()}
-    for subset, mine in cells.items():
+    table = []
+    for place, mine in cells.items():
+        most = max(row["n"] for row in mine.values())
         for row in mine.values():
-            row |= {"fewer": f"n = {row['n']:,}"} if row["n"] < most[subset] else {}
-    return [[s, most[s], *(mine.get(name) for name in names), f"{bits[s]:.2f}"] for s, mine in cells.items()]
+            row |= {"fewer": f"n = {row['n']:,}"} if row["n"] < most else {}
+        bits = max(float(row.get("bits") or 0) for row in mine.values())
+        table.append([place, most, *(mine.get(name) for name in names), f"{bits:.2f}"])
+    return table
 
 
 def _undecided(row: Document, limit: float) -> bool:

@@ -14,6 +14,8 @@ from creperie.core import UsageError
 from creperie.metrics.settings import DEFAULT, MetricSettings
 from creperie.metrics.special import normal_quantile, student_two_sided
 
+Numbers = Sequence[float] | np.ndarray
+
 
 @dataclass(frozen=True)
 class Correlation:
@@ -30,9 +32,7 @@ class Correlation:
     interval: str
 
 
-def pearson(
-    x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray, settings: MetricSettings = DEFAULT
-) -> Correlation:
+def pearson(x: Numbers, y: Numbers, settings: MetricSettings = DEFAULT) -> Correlation:
     """Return Pearson's correlation with Fisher's z interval; pairs with a NaN are left out.
 
     >>> round(pearson([1, 2, 3, 4, 5], [2, 1, 4, 3, 5]).value, 3)
@@ -41,9 +41,7 @@ def pearson(
     return _correlation(x, y, "pearson", settings)
 
 
-def spearman(
-    x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray, settings: MetricSettings = DEFAULT
-) -> Correlation:
+def spearman(x: Numbers, y: Numbers, settings: MetricSettings = DEFAULT) -> Correlation:
     """Return Spearman's rank correlation, with the z interval of Bonett and Wright. Equal values share their mean rank.
 
     With up to nine pairs, the p-value is exact.
@@ -54,9 +52,7 @@ def spearman(
     return _correlation(x, y, "spearman", settings)
 
 
-def _correlation(
-    first: Sequence[float] | np.ndarray, second: Sequence[float] | np.ndarray, kind: str, how: MetricSettings
-) -> Correlation:
+def _correlation(first: Numbers, second: Numbers, kind: str, how: MetricSettings) -> Correlation:
     x, y = np.asarray(first, np.float64), np.asarray(second, np.float64)
     if x.shape != y.shape or x.ndim != 1:
         raise UsageError(
