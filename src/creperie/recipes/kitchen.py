@@ -182,8 +182,8 @@ class _Stove:
         folder = folder_of(self.out, number, stage)
         way = route(stage, inputs, folder, self.given.get(stage.name), self.full)
         state, summary, place, why = way.state, way.summary, way.place, way.why
-        if state == "given" and place:
-            summary = _summary_of_given(stage, place)
+        if state == "given":
+            summary = _summary_of_given(stage, place or "")
         elif state != "skipped":
             if state is None:
                 self.tell(f"{stage.name}: {stage.about or stage.step.what}")
