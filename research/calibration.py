@@ -74,7 +74,7 @@ def accuracy(clusters: int, size: int, icc: float, share: float) -> Any:
     def draw(rng: np.random.Generator) -> tuple[float, float]:
         own = clusters_of(rng, clusters, size)
         right = rng.random(len(own)) < leaning(rng, own, icc, share)
-        found = share_interval(right.astype(float), np.ones(len(own)), own, SETTINGS)
+        found = share_interval(right.astype(float), own, SETTINGS.level)
         return found.low, found.high
 
     return share, draw

@@ -29,7 +29,7 @@ from types import SimpleNamespace
 from creperie.annotation import open_database
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks"))
-from people_load import Annotator, Server, Tally, checked, database, free_port, prepare  # noqa: E402
+from people_load import Annotator, Server, Tally, checked, database, free_port, prepare
 
 HEAD = ("database", "fault", "acknowledged", "stored", "lost", "doubled", "refused and sent again", "connections lost")
 #: A server whose clock can be set: what it is off by stands in a file.

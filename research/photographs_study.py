@@ -27,7 +27,7 @@ import torch
 
 from creperie.bench import Benchmark, Item, choice, from_items, load, open_image, save
 from creperie.core import write_text
-from creperie.metrics import DEFAULT, share_interval
+from creperie.metrics import share_interval
 from creperie.training import (
     Negatives,
     TowersConfig,
@@ -239,7 +239,7 @@ def tables(out: Path, seeds: int) -> str:
         cells, gained = [], []
         for c in columns:
             own, at = mean[arm][c], np.array(groups[c if c in groups else c.split()[0]])
-            spread = share_interval(own, np.ones(len(own)), at, DEFAULT)
+            spread = share_interval(own, at)
             cells.append(f"{100 * own.mean():.1f} [{100 * spread.low:.0f}, {100 * spread.high:.0f}]")
             low, high = gain_interval(own - mean["none"][c], at)
             gained.append(f"{100 * float((own - mean['none'][c]).mean()):+.1f} [{100 * low:+.1f}, {100 * high:+.1f}]")

@@ -642,7 +642,7 @@ def write(asked: argparse.Namespace) -> None:
     from photographs_study import gain_interval
 
     from creperie.core import write_text
-    from creperie.metrics import DEFAULT, share_interval
+    from creperie.metrics import share_interval
 
     known: dict[str, Any] = {"models": {}}
     for path in sorted(asked.out.glob("world-study*.json")):
@@ -663,7 +663,7 @@ def write(asked: argparse.Namespace) -> None:
         cells = [exam, part, str(len(mean("before", exam, part))), f"{chance:g}"]
         for arm in ("before", *ARMS):
             own = mean(arm, exam, part)
-            spread = share_interval(own, np.ones(len(own)), np.arange(len(own)), DEFAULT)
+            spread = share_interval(own)
             cells.append(f"{100 * own.mean():.1f} [{100 * spread.low:.0f}, {100 * spread.high:.0f}]")
         rows.append(cells)
     gains = []

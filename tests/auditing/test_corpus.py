@@ -10,8 +10,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from creperie.auditing import AttackerModels, audit, fold_count, grouped_folds, make_attackers, pairs_of
-from creperie.auditing.battery import standard_names
+from creperie.auditing import (
+    AttackerModels,
+    audit,
+    fold_count,
+    grouped_folds,
+    make_attackers,
+    pairs_of,
+    runnable_attackers,
+)
 from creperie.auditing.corpus import DISCOUNT, Corpus, _Cooccurrences, _NgramCounts
 from creperie.auditing.neural import likelihoods
 from creperie.bench import Benchmark, Item, choice, from_items, save
@@ -102,7 +109,7 @@ def test_a_skewed_order_of_words_is_found_and_none_where_there_is_none() -> None
     assert found["ngram-4"].measure.accuracy > 0.8
     assert found["cooccurrence"].measure.accuracy == 0.5
     assert fair.verdict != "leaks"
-    assert {*NAMES} <= {*standard_names(AttackerModels())}  # without being named
+    assert {*NAMES} <= {*runnable_attackers((), AttackerModels())[0]}  # without being named
 
 
 def test_with_random_roles_their_accuracy_is_one_half_in_the_mean() -> None:

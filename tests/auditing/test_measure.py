@@ -10,7 +10,7 @@ from scipy.stats import binomtest
 from creperie.auditing import Measure, Pairs, against_chance, calibrated, measure_attacker, pairs_of
 from creperie.auditing.measure import bits_interval, gap_shape, smallest_detectable
 from creperie.bench import Item, choice, from_items
-from creperie.metrics import MetricSettings, share_interval
+from creperie.metrics import share_interval
 
 
 def pairs(n: int, per_image: int = 1) -> Pairs:
@@ -108,7 +108,7 @@ def test_the_interval_of_bits_is_that_of_the_share_where_items_give_away_one_of_
     """Simulated, 60 items in 15 clusters: this covers 94.7 % where Student's interval covered 91.1 %."""
     rng = np.random.default_rng(0)
     own, right = np.arange(60) // 4, rng.random(60) < 0.75
-    share = share_interval(right.astype(float), np.ones(60), own, MetricSettings())
+    share = share_interval(right.astype(float), own)
     gains = 1 + np.log2(np.array([0.25, 0.75]))
     low, high = bits_interval(gains[right.astype(int)], own)
     assert high == pytest.approx(gains[0] + share.high * (gains[1] - gains[0]))

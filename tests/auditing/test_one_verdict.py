@@ -23,7 +23,6 @@ from creperie.auditing import (
     AuditRow,
     Judgement,
     Measurements,
-    advice_on,
     audit,
     audit_answer,
     audit_document,
@@ -35,6 +34,7 @@ from creperie.auditing import (
     judge_validation,
     make_attackers,
     measure_attacker,
+    next_command,
     pairs_of,
     runnable_attackers,
 )
@@ -321,7 +321,7 @@ def test_every_verdict_has_an_exit_code_a_sentence_and_its_advice(line: str) -> 
     )
     judged = Judgement(seen, word, **given)
     assert judged.text.startswith("clean" if word == "unsolvable" else word)
-    assert advice_on(judged, before).command("b", " --limit 9", "a:c") == command
+    assert next_command(judged, "b", " --limit 9", original="a:c", before=before) == command
     assert judged.document("")["code"] == EXIT_CODES[word]
 
 

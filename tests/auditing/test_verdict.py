@@ -14,12 +14,12 @@ from creperie.auditing import (
     AttackerModels,
     AuditRow,
     Measurements,
-    advice_on,
     audit,
     calibrated,
     cell_name,
     judge,
     measure_attacker,
+    next_command,
     pairs_of,
     repaired,
     unjudged,
@@ -56,7 +56,7 @@ def always_longer(true: str, false: str, rng: np.random.Generator) -> tuple[str,
 
 def test_an_item_balanced_by_design_can_be_unsolvable_and_names_are_quoted() -> None:
     assert judge(Measurements("all", 1, balanced=1, unsolvable=("a",))).verdict == "unsolvable"
-    assert advice_on(unjudged("nothing left")).command("data/my bench").endswith("--out 'my bench-foils'")
+    assert next_command(unjudged("nothing left"), "data/my bench").endswith("--out 'my bench-foils'")
 
 
 @pytest.mark.parametrize(

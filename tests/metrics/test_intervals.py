@@ -99,8 +99,8 @@ def clustered(seed: int, clusters: int, most: int) -> tuple[np.ndarray, np.ndarr
 def test_intervals_do_not_depend_on_the_order_of_items() -> None:
     right, own = clustered(2, 200, 4)
     order = np.random.default_rng(0).permutation(len(own))
-    first = share_interval(right, np.ones(len(own)), own, MetricSettings())
-    again = share_interval(right[order], np.ones(len(own)), 7 * own[order] - 50, MetricSettings())
+    first = share_interval(right, own)
+    again = share_interval(right[order], 7 * own[order] - 50)
     assert (again.low, again.high) == pytest.approx((first.low, first.high), abs=1e-12)
 
 
@@ -108,7 +108,7 @@ def test_items_that_lean_together_have_a_wider_interval() -> None:
     own = np.repeat(np.arange(100), 5)
     right = np.repeat(np.random.default_rng(0).random(100) < 0.6, 5).astype(float)
     low, high = wilson(right.sum(), 500)
-    found = share_interval(right, np.ones(500), own, MetricSettings())
+    found = share_interval(right, own)
     assert (found.high - found.low) / (high - low) == pytest.approx(math.sqrt(5), rel=0.1)
 
 
@@ -119,7 +119,7 @@ def test_the_interval_holds_the_truth_about_as_often_as_it_says(clusters: int, m
     held = 0
     for seed in range(600):
         right, own = clustered(seed, clusters, most)
-        found = share_interval(right, np.ones(len(own)), own, MetricSettings())
+        found = share_interval(right, own)
         held += found.low <= 0.6 <= found.high  # the mean of beta(1.5, 1)
     assert 0.923 <= held / 600 <= 0.977
 
@@ -127,12 +127,12 @@ def test_the_interval_holds_the_truth_about_as_often_as_it_says(clusters: int, m
 def test_ties_and_fractions_have_their_own_variance() -> None:
     """100 ties: not the width of 100 coins (40.4 to 59.6), and not none either; clustered or not."""
     for own in (None, np.repeat(np.arange(20), 5)):
-        found = share_interval(np.full(100, 0.5), np.ones(100), own, MetricSettings())
+        found = share_interval(np.full(100, 0.5), own)
         assert 0.48 < found.low < 0.49
         assert 0.51 < found.high < 0.52
     # Half of the items tied: a coin's variance halved, so the width is that of 1/√2.
     values = np.r_[np.zeros(500), np.full(1000, 0.5), np.ones(500)]
-    half = share_interval(values, np.ones(2000), None, MetricSettings())
+    half = share_interval(values, None)
     low, high = wilson(1000, 2000)
     assert (half.high - half.low) / (high - low) == pytest.approx(math.sqrt(0.5), rel=0.01)
 
@@ -142,7 +142,7 @@ def test_a_share_is_a_bounded_statistic() -> None:
     right, own = (rng.random(300) < 0.8).astype(float), rng.integers(0, 40, 300)
     columns = np.stack([right, np.ones(300)], axis=1)
     found = bounded_interval(columns, ratio, own, MetricSettings())
-    wanted = share_interval(right, np.ones(300), own, MetricSettings())
+    wanted = share_interval(right, own)
     assert found.low < wanted.low < wanted.high < found.high  # fewer degrees of freedom: a few clusters move it most
     assert found.high - found.low < 1.25 * (wanted.high - wanted.low)
     wanted = found
@@ -170,10 +170,10 @@ def test_the_beta_binomial_likelihood_is_that_of_scipy() -> None:
 def test_clusters_in_which_no_poor_one_was_drawn_do_not_look_certain() -> None:
     """15 clusters of 20 at 97 %: 90 % with a correlation of 0.4 gives such data in one set of three."""
     right = np.array([20, 20, 20, 19, 20, 20, 18, 20, 20, 20, 17, 20, 20, 20, 20.0])
-    found = share_interval(right, np.full(15, 20.0), None, MetricSettings())
+    found = share_confidence(right, np.full(15, 20.0)).interval(0.95)
     assert found.low < 0.94
     assert wilson(294, 300)[0] > 0.95
-    turned = share_interval(20 - right, np.full(15, 20.0), None, MetricSettings())
+    turned = share_confidence(20 - right, np.full(15, 20.0)).interval(0.95)
     assert [1 - turned.high, 1 - turned.low] == pytest.approx([found.low, found.high], abs=1e-6)
 
 
@@ -253,27 +253,27 @@ def test_the_p_value_of_independent_items_is_that_of_the_score_test() -> None:
 def test_independent_items_get_wilson(right: list[bool]) -> None:
     values = np.array(right, dtype=float)
     for own in (None, np.arange(len(values))[::-1]):
-        found = share_interval(values, np.ones(len(values)), own, MetricSettings())
+        found = share_interval(values, own)
         assert (found.low, found.high) == wilson(values.sum(), len(values))
         assert found.method == "wilson"
 
 
 def test_a_perfect_score_is_not_certain() -> None:
-    found = share_interval(np.ones(60), np.ones(60), np.repeat(np.arange(20), 3), MetricSettings())
+    found = share_interval(np.ones(60), np.repeat(np.arange(20), 3))
     assert wilson(20, 20)[0] < found.low < wilson(60, 60)[0]
     assert found.high == 1
 
 
 def test_two_clusters_are_enough_for_an_interval() -> None:
-    found = share_interval(np.array([6.0, 8]), np.full(2, 10.0), np.arange(2), MetricSettings())
+    found = share_confidence(np.array([6.0, 8]), np.full(2, 10.0), np.arange(2)).interval(0.95)
     assert found.low < 0.1 < 0.9 < found.high
 
 
 def test_what_cannot_be_said_is_not_a_number() -> None:
-    one = share_interval(np.array([1.0, 0.0]), np.ones(2), np.zeros(2), MetricSettings())
+    one = share_interval(np.array([1.0, 0.0]), np.zeros(2))
     assert math.isnan(one.low)
     assert one.method == "none (one cluster)"
-    none = share_interval(np.zeros(2), np.zeros(2), None, MetricSettings())
+    none = share_confidence(np.zeros(2), np.zeros(2)).interval(0.95)
     assert math.isnan(none.low)
     assert none.method == "none (nothing to average)"
 

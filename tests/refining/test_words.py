@@ -16,7 +16,7 @@ from creperie.refining import RefinePlan, refine
 from creperie.refining.pair import symmetric_part
 from creperie.refining.select import ItemSurplus
 from creperie.refining.standing import figures_of
-from creperie.refining.words import even_part, surplus_of_words
+from creperie.refining.words import surplus_of_words
 
 COLOURS = ("red", "blue", "green", "white", "black")
 THINGS = ("bus", "coat", "kite", "boat", "door", "chair")
@@ -74,11 +74,11 @@ def test_an_exact_balance_would_give_the_last_item_away(bench: Benchmark) -> Non
 def test_seeds_decide_and_nothing_is_kept_that_never_comes_back() -> None:
     ways = [ItemSurplus(((("words", "red"), n), (("words", "blue"), -n)), str(k)) for k, n in enumerate([1, -1] * 20)]
     alone = ItemSurplus(((("words", "pink"), 1), (("words", "blue"), -1)), "alone")
-    first, again, other = (even_part([*ways, alone], seed) for seed in (1, 1, 2))
+    first, again, other = (symmetric_part([*ways, alone], seed=seed) for seed in (1, 1, 2))
     assert (first == again).all()
     assert (first != other).any()
     assert not first[-1]
-    assert even_part([alone], 0).tolist() == [False]
+    assert symmetric_part([alone], seed=0).tolist() == [False]
 
 
 def test_of_two_foils_of_a_caption_one_stays() -> None:

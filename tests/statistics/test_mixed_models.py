@@ -131,9 +131,9 @@ def test_no_other_deviation_is_better(seed: int, family: str) -> None:
     d = design(data, analysis)
     fit = fitted(data, analysis)
     if family == "linear":
-        from creperie.statistics.linear import _Criterion, _moments
+        from creperie.statistics.linear import _Criterion
 
-        criterion = _Criterion(_moments(d.y, d.x, d.groups), reml=True)
+        criterion = _Criterion(d.y, d.x, d.groups, reml=True)
     else:
         from creperie.statistics.logistic import _Laplace
 

@@ -31,7 +31,7 @@ from creperie.statistics import (
     response,
     robustness,
 )
-from creperie.statistics.planning import _Common, _smallest
+from creperie.statistics.planning import _Common, _smallest, _uniform
 from creperie.statistics.rankings import wrong_labels
 
 NORMAL = NormalDist()
@@ -77,7 +77,7 @@ def test_a_planned_audit_has_the_samples_looks_and_spread_of_a_real_one() -> Non
     assert (audit.answers(entry_of("ensemble")).spreads > 1.2).all()
     told = audit.answers(entry_of("length-chars")).raw
     assert np.mean(told[told != 0] > 0) == pytest.approx(0.5, abs=0.03)
-    twins = _Common(PowerOptions(per_image=2, icc=0.5), 6000, np.random.default_rng(0))._uniform(6000).reshape(-1, 2)
+    twins = _uniform(PowerOptions(per_image=2, icc=0.5), 6000, np.random.default_rng(0)).reshape(-1, 2)
     assert np.corrcoef(twins.T)[0, 1] == pytest.approx(0.5, abs=0.05)
     named = _Common(PowerOptions(attackers=("lm-mean",), accuracy=0.5), 6000, np.random.default_rng(0))
     assert named.answers(entry_of("lm-mean")).pairs.n_items == 6000  # attackers chosen by name take all

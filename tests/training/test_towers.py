@@ -109,7 +109,7 @@ def test_a_stopped_training_resumes_to_the_bit(
     real = loop._TrainingRun.step
 
     def stops(self: Any, stream: Any) -> None:
-        if self.state.step == 3:
+        if self.steps == 3:
             raise StoppedError
         real(self, stream)
 

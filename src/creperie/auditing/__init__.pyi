@@ -1,5 +1,5 @@
-from creperie.auditing.advice import advice_on as advice_on
 from creperie.auditing.advice import judge_validation as judge_validation
+from creperie.auditing.advice import next_command as next_command
 from creperie.auditing.atlas import atlas_markdown as atlas_markdown
 from creperie.auditing.atlas import atlas_page as atlas_page
 from creperie.auditing.attackers import Attacker as Attacker

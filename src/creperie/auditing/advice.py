@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 from creperie.auditing.registry import NOT_QUICK
@@ -36,52 +36,43 @@ _AFTER = {
 }
 
 
-@dataclass(frozen=True)
-class Advice:
-    """What to do next. `action` names it in one or two words, such as "repair" or "more items"."""
-
-    action: str
-    extras: tuple[str, ...] = ()  #: the extras of creperie to install
-    afresh: bool = False  #: so little is left that more of the same would go the same way: start from the original
-
-    def command(self, spec: str, part: str = "", original: str = "", items: int = 0) -> str:
-        """Return the command to type. `spec` names the benchmark, and `part` holds the command-line options that select
-        the judged part of it. `original` names the benchmark before refinement, and `items` is the number of items that
-        people should check.
-        """
-        source = original if self.afresh else spec
-        names = {"foils": f"{_last(source)}-foils", "more": f"{_last(source)}-more", "out": f"{_last(spec)}-refined"}
-        return COMMANDS[self.action].format(
-            bench=shlex.quote(spec) + part,
-            captions=shlex.quote(source),
-            packages=" ".join(f"'creperie[{name}]'" for name in self.extras),
-            items=items,
-            **{key: shlex.quote(name) for key, name in names.items()},
-        )
-
-
-def _last(spec: str) -> str:
-    return spec.rstrip("/").replace(":", "/").rpartition("/")[2]
-
-
-def advice_on(judgement: Judgement, before: int = 0, *, english: bool = True) -> Advice:
-    """Return what to do after a verdict. `before` is the number of items before a refinement (0 if there was none). If
-    `english` is False, generating captions is not suggested, because the generators know only English.
+def next_command(
+    judgement: Judgement, spec: str, part: str = "", *, original: str = "", before: int = 0, english: bool = True
+) -> str:
+    """Return the command to type after a verdict. `spec` names the benchmark, and `part` holds the command-line options
+    that select the judged part of it. `original` names the benchmark before a refinement, and `before` is the number of
+    its items (0 if there was none). If `english` is False, generating captions is not suggested, because the generators
+    know only English.
     """
-    advice = _advice_on(judgement, before)
-    return advice if english or advice.action not in ("new foils", "more items") else Advice("write foils")
+    seen, verdict = judgement.measured, judgement.verdict
+    # so little is left that more of the same would go the same way: start from the original
+    afresh = seen.items < LEAST_KEPT * before
+    action = _AFTER.get(verdict, "")
+    if verdict == "leaks":
+        action = _AFTER_LEAKS.get(judgement.fix, "select")
+    elif verdict == "incomplete":
+        action = "install" if seen.extras else "audit" if NOT_QUICK in seen.missing.values() else "name models"
+    elif verdict == "not shown":
+        action = "audit all items" if judgement.full else "new foils" if afresh else "more items"
+    if not english and action in ("new foils", "more items"):
+        action = "write foils"
+    return _command(action, spec, part, original if afresh else spec, seen.extras)
 
 
-def _advice_on(judgement: Judgement, before: int) -> Advice:
-    seen, afresh = judgement.measured, judgement.measured.items < LEAST_KEPT * before
-    if judgement.verdict == "leaks":
-        return Advice(_AFTER_LEAKS.get(judgement.fix, "select"), afresh=afresh)
-    if judgement.verdict == "incomplete":
-        models = "audit" if NOT_QUICK in seen.missing.values() else "name models"
-        return Advice("install" if seen.extras else models, seen.extras)
-    if judgement.verdict == "not shown":
-        return Advice("audit all items" if judgement.full else "new foils" if afresh else "more items", afresh=afresh)
-    return Advice(_AFTER[judgement.verdict], afresh=afresh)
+def _command(
+    action: str, spec: str, part: str = "", source: str = "", extras: Sequence[str] = (), items: int = 0
+) -> str:
+    """Return the command for an action, such as "repair" or "more items". `source` is where to take captions from,
+    `extras` are those of creperie to install, and `items` is the number of items that people should check.
+    """
+    origin, last = (place.rstrip("/").replace(":", "/").rpartition("/")[2] for place in (source, spec))
+    names = {"captions": source, "foils": f"{origin}-foils", "more": f"{origin}-more", "out": f"{last}-refined"}
+    return COMMANDS[action].format(
+        bench=shlex.quote(spec) + part,
+        packages=" ".join(f"'creperie[{name}]'" for name in extras),
+        items=items,
+        **{key: shlex.quote(name) for key, name in names.items()},
+    )
 
 
 def judge_validation(items: int, failed: int, unanswered: int, bench: str) -> dict[str, Any]:
@@ -94,5 +85,5 @@ def judge_validation(items: int, failed: int, unanswered: int, bench: str) -> di
         word, what, action = "not shown", f"{unanswered:,} of {items:,} items are not decided", "ask again"
     else:
         word, what, action = "valid", f"all captions of {items:,} items are confirmed", "audit"
-    step = Advice(action).command(bench, items=failed)
+    step = _command(action, bench, items=failed)
     return {"verdict": word, "text": f"{word}: {what}", "next": step, "code": EXIT_CODES[word]}

@@ -11,9 +11,8 @@ from typing import Any
 
 from creperie.auditing.battery import ENSEMBLE
 from creperie.auditing.registry import FAMILIES, LEARNED_FAMILIES, entry_of, family_of
-from creperie.core import percent, render
+from creperie.core import Document, percent, render
 
-Document = Mapping[str, Any]
 HEAD = ("subset", "n", "verdict", "fix", "simplest cue", "bits", "order-blind")
 OVERVIEW = ("benchmark", "items", "subsets that leak", "what can be done", "simplest cue", "bits", "order-blind")
 
@@ -43,19 +42,33 @@ def atlas_page(audits: Sequence[Document]) -> str:
     """Return the atlas as one HTML page that loads no other files. The tooltip of a cell is the command that computes
     it.
     """
-    tables = [
-        {"name": a["benchmark"], "sentence": _sentence(a), "commands": [command_of(a)], **_heat_table(_subset_table(a))}
-        for a in audits
-    ]
-    title = "Atlas: what released benchmarks give away without their images"
-    intro = _intro(audits).replace("`", "")  # Markdown code marks
-    overview = _heat_table(_overview(audits))
-    return render("auditing", "atlas.html", title=title, intro=intro, overview=overview, tables=tables)
+    return render(
+        "auditing",
+        "atlas.html",
+        title="Atlas: what released benchmarks give away without their images",
+        intro=_intro(audits).replace("`", ""),  # Markdown code marks
+        overview=_heat_table(_overview(audits)),
+        tables=[
+            {"name": a["benchmark"], "sentence": _sentence(a), "commands": [command_of(a)]}
+            | _heat_table(_subset_table(a))
+            for a in audits
+        ],
+    )
 
 
 def _heat_table(sheet: Sheet) -> dict[str, Any]:
+    """Return the HTML table. It has the cells of the Markdown table, with results replaced by coloured cells."""
     columns, families, rows = sheet
-    cells = [_html_cells(row, families, mine, audit) for row, mine, audit in rows]
+    cells = []
+    for row, mine, audit in rows:
+        n = max(int(one["n"]) for one in mine.values())
+        figures = [
+            (one := mine.get(family))
+            and {**one, "title": f"{one['choice']}: {command_of(audit, one)}"}
+            | ({"fewer": f"n = {one['n']:,}"} if one["n"] < n else {})
+            for family in families
+        ]
+        cells.append([*row[:2], *figures, *row[2 + len(families) :]])
     return {"columns": columns, "rows": cells, "text": (columns[0], *columns[-5:-2])}
 
 
@@ -64,21 +77,6 @@ def _subset_table(audit: Document) -> Sheet:
     families, chosen = _strongest_rows(audit)
     rows = [(_row(subset, families, strongest, audit), strongest, audit) for subset, strongest in chosen.items()]
     return [*HEAD[:2], *families, *HEAD[2:]], families, rows
-
-
-def _html_cells(
-    row: Sequence[str], families: Sequence[str], mine: Mapping[str, Document], audit: Document
-) -> list[Any]:
-    """Return the cells of a row of the HTML table. They are the cells of `row` in the Markdown table, with results
-    replaced by coloured cells. `mine` holds the result of the strongest attacker of each family.
-    """
-    n = max(int(one["n"]) for one in mine.values())
-    figures: list[Any] = []
-    for family in families:
-        one = mine.get(family)
-        fewer = {"fewer": f"n = {one['n']:,}"} if one and one["n"] < n else {}
-        figures.append(one and {**one, "title": f"{one['choice']}: {command_of(audit, one)}", **fewer})
-    return [*row[:2], *figures, *row[2 + len(families) :]]
 
 
 def command_of(audit: Document, cell: Document | None = None) -> str:
@@ -177,7 +175,7 @@ def _order_blind(subset: str, audit: Document) -> str:
     return f"{percent(ceiling['order_blind'])} / {percent(ceiling['order_blind_half'])}" if ceiling else ""
 
 
-def _figure(row: Document, of: int = 0) -> str:
+def _figure(row: Document, of: int) -> str:
     fewer = f" n = {row['n']:,}" if row["n"] < of else ""
     reached, low, high = map(percent, (row["accuracy"], row["low"], row["high"]))
     return f"{reached}{'*' if row['leaks'] else ''} [{low}, {high}]{fewer}"

@@ -18,7 +18,7 @@ import numpy as np
 
 from creperie.auditing.pairs import Pairs, margins_of_scores
 from creperie.auditing.registry import entry_of
-from creperie.core import Progress, silent
+from creperie.core import Progress, batched, silent
 
 if TYPE_CHECKING:
     from creperie.models import TextEncoder
@@ -80,15 +80,14 @@ class TextAttacker:
         distinct text is scored only once.
         """
         if not self.remembers and not self._known:
-            return np.asarray(self.score(texts), dtype=np.float32)
+            return np.asarray(self.score(texts), np.float32)
         key = None if self.alphabetical else lambda t: (len(t), t)
         new = sorted({t for t in texts if t not in self._known}, key=key)
         with progress(self.name, len(new), "captions") as advance:
-            for start in range(0, len(new), self.batch):
-                batch = new[start : start + self.batch]
-                self._known.update(zip(batch, np.asarray(self.score(batch), dtype=np.float32).tolist(), strict=True))
+            for batch in batched(new, self.batch):
+                self._known.update(zip(batch, np.asarray(self.score(batch), np.float32).tolist(), strict=True))
                 advance(len(batch))
-        return np.array([self._known[t] for t in texts], dtype=np.float32)
+        return np.array([self._known[t] for t in texts], np.float32)
 
     def tell(self, scores: Mapping[str, float]) -> None:
         """Store scores, by text, that were computed elsewhere."""
@@ -100,7 +99,7 @@ class TextAttacker:
 
     def margins(self, pairs: Pairs, progress: Progress = silent) -> np.ndarray:
         used = np.unique(np.concatenate([pairs.left, pairs.right]))
-        scores = np.full(len(pairs.texts), np.nan, dtype=np.float32)
+        scores = np.full(len(pairs.texts), np.nan, np.float32)
         for some in [used] if self.remembers else np.array_split(used, max(1, len(used) // PIECE)):
             scores[some] = self.scores(pairs.captions_at(some), progress)
         return margins_of_scores(pairs, scores)
@@ -123,7 +122,7 @@ def scored(function: Callable[[str], float]) -> ScoreTexts:
     """Return a function that scores a list of captions. It calls `function` on each caption."""
 
     def score(texts: Sequence[str]) -> np.ndarray:
-        return np.array([function(t) for t in texts], dtype=np.float32)
+        return np.array([function(t) for t in texts], np.float32)
 
     return score
 
@@ -159,7 +158,7 @@ class OddOneOut:
         keys = owner * len(pairs.texts) + text  # sorted by item, then by text
         left = np.searchsorted(keys, pairs.item * len(pairs.texts) + pairs.left)
         right = np.searchsorted(keys, pairs.item * len(pairs.texts) + pairs.right)
-        return np.asarray(score[left] - score[right], dtype=np.float32)
+        return np.asarray(score[left] - score[right], np.float32)
 
 
 def _captions_of_items(pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
@@ -173,7 +172,7 @@ def _captions_of_items(pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
 
 def _couples(owner: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return all unordered pairs of positions with the same value in `owner`, as two arrays. `owner` must be sorted."""
-    starts = np.flatnonzero(np.r_[True, owner[1:] != owner[:-1]]) if len(owner) else np.zeros(0, dtype=np.int64)
+    starts = np.flatnonzero(np.r_[True, owner[1:] != owner[:-1]]) if len(owner) else np.zeros(0, np.int64)
     sizes = np.diff(np.r_[starts, len(owner)])
     first, second = [], []
     for size in np.unique(sizes):
@@ -181,7 +180,7 @@ def _couples(owner: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         base = starts[sizes == size][:, None]
         first.append((base + i).ravel())
         second.append((base + j).ravel())
-    none = np.zeros(0, dtype=np.int64)
+    none = np.zeros(0, np.int64)
     return np.concatenate([none, *first]), np.concatenate([none, *second])
 
 
@@ -191,7 +190,7 @@ def by_embedding(model: TextEncoder) -> Likeness:
     def likeness(left: Sequence[str], right: Sequence[str]) -> np.ndarray:
         texts = sorted({*left, *right}, key=lambda t: (len(t), t))
         where = {t: i for i, t in enumerate(texts)}
-        vectors = model.encode_texts(texts) if texts else np.zeros((0, 1), dtype=np.float32)
+        vectors = model.encode_texts(texts) if texts else np.zeros((0, 1), np.float32)
         a, b = vectors[[where[t] for t in left]], vectors[[where[t] for t in right]]
         return np.einsum("nd,nd->n", a, b, dtype=np.float32)
 

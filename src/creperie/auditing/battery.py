@@ -66,9 +66,7 @@ class AttackerModels:
         models are kept only if one of these attackers uses them.
         """
         needed = {entry_of(name).model for name in attackers}
-        unasked: dict[str, Any] = {
-            which: NONE for which in INSTALLED if which not in needed and not getattr(self, which)
-        }
+        unasked: Any = {which: NONE for which in INSTALLED if which not in needed and not getattr(self, which)}
         return replace(self, **unasked)
 
     @cached_property
@@ -96,14 +94,17 @@ class AttackerModels:
 
         model = load_model(self.image_encoder)
         if not isinstance(model, ImageEncoder):
-            what = "this model does not encode images"
-            raise UsageError(what, where=self.image_encoder, hint="name an image encoder, such as hf:openai/clip-…")
-        entry = entry_of("image-embedding")
+            raise UsageError(
+                "this model does not encode images",
+                where=self.image_encoder,
+                hint="name an image encoder, such as hf:openai/clip-…",
+            )
 
         def encode(names: Sequence[str]) -> np.ndarray:
             return model.encode_images([open_image(images, name) for name in names])
 
-        return LearnedAttacker(entry.name, EmbeddingLearner(encode, seed=self.seed), entry.prefers)
+        name = "image-embedding"
+        return LearnedAttacker(name, EmbeddingLearner(encode, seed=self.seed), entry_of(name).prefers)
 
     @cached_property
     def learner(self) -> Learner:
@@ -140,12 +141,16 @@ def _counted(entry: AttackerEntry, models: AttackerModels) -> Attacker:
     count = counts[entry.count] if entry.count in counts else getattr(lang, entry.count)
     score = scored(lambda t: entry.sign * count(t))
     marks = tuple(lang.MARKS) if entry.count == "untidiness" else ()
-    return TextAttacker(entry.name, score, entry.prefers, entry.otherwise, marks=marks, remembers=False)
+    return TextAttacker(entry.name, score, *entry.choices, marks=marks, remembers=False)
+
+
+def _needs(name: str, what: str, uri: str, option: str) -> None:
+    if not uri:
+        raise UsageError(f"the attacker {name!r} needs {what}", hint=f"pass `{option}`")
 
 
 def _likelihood(name: str, models: AttackerModels) -> Attacker:
-    if not models.lm_uri:
-        raise UsageError(f"the attacker {name!r} needs a language model", hint="pass `lm='lm:MODEL'`")
+    _needs(name, "a language model", models.lm_uri, "lm='lm:MODEL'")
     reduce = name.removeprefix("lm-")
 
     @cache
@@ -160,8 +165,7 @@ def _likelihood(name: str, models: AttackerModels) -> Attacker:
 
     if models.lm:  # a model that the user named is loaded now, so that a mistake shows before anything is run
         load()
-    entry = entry_of(name)
-    return TextAttacker(name, lambda texts: load()(texts), entry.prefers, entry.otherwise, alphabetical=True)
+    return TextAttacker(name, lambda texts: load()(texts), *entry_of(name).choices, alphabetical=True)
 
 
 def _scorer(uri: str, models: AttackerModels) -> CachedScorer:
@@ -186,48 +190,35 @@ def similarity(models: AttackerModels) -> Attacker:
     )
 
 
-def plausibility(models: AttackerModels) -> Attacker:
-    from creperie.auditing.gruen import load_vera
+def _judged(name: str, models: AttackerModels) -> Attacker:
+    """Return an attacker that asks a pretrained judge of single captions."""
+    from creperie.auditing import gruen
 
-    if not models.plausibility:
-        raise UsageError("the attacker 'plausibility' needs a Vera checkpoint", hint="pass `plausibility='hf:MODEL'`")
-    model = _cached(load_vera(models.plausibility), models)
-    entry = entry_of("plausibility")
-    return TextAttacker(entry.name, model.score_texts, entry.prefers, entry.otherwise)
+    choices = entry_of(name).choices
+    if name == "grammar" and not models.grammar:
+        from creperie.lang import grammaticalities
 
-
-def grammar(models: AttackerModels) -> Attacker:
-    entry = entry_of("grammar")
-    choices = entry.prefers, entry.otherwise
-    if models.grammar:
-        from creperie.auditing.gruen import load_cola
-
-        return TextAttacker(entry.name, _cached(load_cola(models.grammar), models).score_texts, *choices)
-    from creperie.lang import grammaticalities
-
-    return TextAttacker(entry.name, grammaticalities, *choices, batch=4096)
-
-
-def gruen(models: AttackerModels) -> Attacker:
-    from creperie.auditing.gruen import load_gruen
-
-    model = _cached(load_gruen(models.lm_uri, models.grammar), models)
-    entry = entry_of("gruen")
-    return TextAttacker(entry.name, model.score_texts, entry.prefers, entry.otherwise)
+        return TextAttacker(name, grammaticalities, *choices, batch=4096)
+    if name == "plausibility":
+        _needs(name, "a Vera checkpoint", models.plausibility, "plausibility='hf:MODEL'")
+        judge: TextScorer = gruen.load_vera(models.plausibility)
+    else:
+        named = models.grammar
+        judge = gruen.load_cola(named) if name == "grammar" else gruen.load_gruen(models.lm_uri, named)
+    return TextAttacker(name, _cached(judge, models).score_texts, *choices)
 
 
 def _learned(name: str, models: AttackerModels) -> Attacker:
     entry = entry_of(name)
     if entry.family != "corpus":
-        return LearnedAttacker(name, models.learner, entry.prefers)
-    return LearnedAttacker(name, models.captions, entry.prefers, entry.otherwise, directed=False)
+        return LearnedAttacker(name, models.learner)
+    return LearnedAttacker(name, models.captions, *entry.choices, directed=False)
 
 
 def tuned_lm(models: AttackerModels) -> Attacker:
     from creperie.auditing.tuned import TunedLanguageModel
 
-    if not models.lm_uri:
-        raise UsageError("the attacker 'tuned-lm' needs a language model", hint="pass `lm='lm:MODEL'`")
+    _needs("tuned-lm", "a language model", models.lm_uri, "lm='lm:MODEL'")
 
     def load() -> Any:
         model = models.language_model.model
@@ -243,12 +234,11 @@ def tuned_lm(models: AttackerModels) -> Attacker:
 
 
 def learned_embedding(models: AttackerModels) -> Attacker:
-    if not models.encoder_uri:
-        raise UsageError("the attacker 'learned-embedding' needs a text encoder", hint="pass `encoder='st:MODEL'`")
+    name = "learned-embedding"
+    _needs(name, "a text encoder", models.encoder_uri, "encoder='st:MODEL'")
     # as for language models: one that the user named is loaded now
     encode = models.text_encoder.encode_texts if models.encoder else lambda t: models.text_encoder.encode_texts(t)
-    entry = entry_of("learned-embedding")
-    return LearnedAttacker(entry.name, EmbeddingLearner(encode, seed=models.seed), entry.prefers)
+    return LearnedAttacker(name, EmbeddingLearner(encode, seed=models.seed), entry_of(name).prefers)
 
 
 #: The attacker that tries words and marks one by one: part of every audit, since every audit lists them.
@@ -258,9 +248,7 @@ MAKERS: dict[str, Callable[[AttackerModels], Attacker]] = {
     **{name: partial(_counted, entry) for name, entry in REGISTRY.items() if entry.count},
     "similarity": similarity,
     CUES: lambda models: CueAttacker(),
-    "grammar": grammar,
-    "gruen": gruen,
-    "plausibility": plausibility,
+    **{name: partial(_judged, name) for name in ("grammar", "gruen", "plausibility")},
     **{name: partial(_likelihood, name) for name in ("lm-mean", "lm-sum")},
     **{name: partial(_learned, name) for name in ("learned", "learned-linear", "learned-boosted")},
     **{name: partial(_learned, name) for name, entry in REGISTRY.items() if entry.family == "corpus"},
@@ -278,7 +266,10 @@ def make_attackers(names: Iterable[str], models: AttackerModels) -> list[Attacke
     two members.
     """
     different = list(dict.fromkeys(names))
-    made = [_maker(name)(models) for name in different if name != ENSEMBLE]
+    makers = (
+        MAKERS.get(name) or load_plugin(GROUP, "attacker", name, MAKERS) for name in different if name != ENSEMBLE
+    )
+    made = [make(models) for make in makers]
     marks = tuple(mark for a in made for mark in getattr(a, "marks", ()))
     made = [replace(a, tested=marks) if isinstance(a, CueAttacker) else a for a in made]
     # Boosted trees start from the linear margin and seldom beat it, and the ensemble would train them three more times.
@@ -287,12 +278,6 @@ def make_attackers(names: Iterable[str], models: AttackerModels) -> list[Attacke
     if ENSEMBLE not in different or len(members) < 2:
         return made
     return [*made, LearnedAttacker(ENSEMBLE, Ensemble(members, seed=models.seed), entry_of(ENSEMBLE).prefers)]
-
-
-def _maker(name: str) -> Callable[[AttackerModels], Attacker]:
-    if name in MAKERS:
-        return MAKERS[name]
-    return load_plugin(GROUP, "attacker", name, MAKERS)
 
 
 def runnable_attackers(asked: Sequence[str], models: AttackerModels) -> tuple[list[str], dict[str, str]]:
@@ -313,8 +298,11 @@ def runnable_attackers(asked: Sequence[str], models: AttackerModels) -> tuple[li
     if asked and not quick and not all(name.startswith("+") for name in asked):
         return extra, {}
     names, not_run = [], {}
-    for name, entry in ((name, entry_of(name)) for name in standard_names(models)):
+    for name, entry in REGISTRY.items():
         module, _, extra_name = entry.needs.partition("|")
+        model_named = entry.battery == "named" and getattr(models, entry.model)
+        if entry.battery not in (QUICK_NAME, "standard") and not model_named:
+            continue
         if quick and entry.battery != QUICK_NAME:
             not_run[name] = NOT_QUICK
         elif module and find_spec(module) is None:
@@ -338,14 +326,3 @@ def extras_for(names: Iterable[str]) -> tuple[str, ...]:
     """
     needs = [entry_of(name).needs.partition("|") for name in names]
     return tuple(dict.fromkeys(extra for module, _, extra in needs if module and find_spec(module) is None))
-
-
-def standard_names(models: AttackerModels) -> list[str]:
-    """Return the names of the attackers in the standard battery. Attackers are left out if they need a model that the
-    user did not name.
-    """
-    return [
-        name
-        for name, entry in REGISTRY.items()
-        if entry.battery in (QUICK_NAME, "standard") or (entry.battery == "named" and getattr(models, entry.model))
-    ]

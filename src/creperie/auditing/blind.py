@@ -22,6 +22,12 @@ from creperie.models import Fingerprint, ModelURI, Place
 SHORT = {"length": "length-words"}
 #: Attackers that look at one caption at a time, and so are models.
 SINGLE = tuple(name for name, entry in REGISTRY.items() if entry.single)
+#: Options of the URI, by attacker: the field of `AttackerModels` that each of them sets.
+MODELS = {
+    "grammar": {"model": "grammar"},
+    "plausibility": {"model": "plausibility"},
+    "gruen": {"lm": "lm", "cola": "grammar"},
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,20 +49,16 @@ def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> BlindScorer
     """
     name = SHORT.get(uri.name, uri.name)
     if name not in SINGLE:
-        raise unknown("blind model", uri.name, [*SINGLE, *SHORT], where=str(uri))
-    accepted = {"grammar": ("model",), "plausibility": ("model",), "gruen": ("lm", "cola")}
+        raise unknown("blind model", uri.name, [*SINGLE, *SHORT], where=uri)
+    fields = MODELS.get(name, {})
     for option in options:
-        if option not in accepted.get(name, ()):
-            what = f"option {option!r} does not apply to {uri.kind}:{uri.name}"
-            raise UsageError(what, where=str(uri), hint=f"leave out {option!r}")
-    model = " ".join(str(options[key]) for key in sorted(options))
-    if name == "gruen":
-        models = AttackerModels(lm=str(options.get("lm", "")), grammar=str(options.get("cola", "")))
-    else:
-        models = AttackerModels(
-            grammar=model if name == "grammar" else "", plausibility=model if name == "plausibility" else ""
-        )
-    (attacker,) = make_attackers([name], models)
+        if option not in fields:
+            raise UsageError(
+                f"option {option!r} does not apply to {uri.kind}:{uri.name}", where=uri, hint=f"leave out {option!r}"
+            )
+    chosen: dict[str, Any] = {fields[option]: str(value) for option, value in options.items()}
+    (attacker,) = make_attackers([name], AttackerModels(**chosen))
     assert isinstance(attacker, TextAttacker)
     # a rule has no weights: the version of its code identifies it
+    model = " ".join(str(options[key]) for key in sorted(options))
     return BlindScorer(attacker, Fingerprint(str(uri), f"blind {name}", f"creperie {__version__} {model}"))

@@ -12,6 +12,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from creperie.core import batched
 from creperie.models import Fingerprint, TextEncoder, TextScorer
 from creperie.scoring import ResultStore, text_keys
 
@@ -61,27 +62,22 @@ class CachedScorer:
         """Return the mean or the sum of the token log-probabilities of each text."""
         model = self.model
         assert isinstance(model, TokenScorer)
-        name = {"mean": _reduced(model, "mean"), "sum": _reduced(model, "sum")}
+        reductions: dict[str, Callable[[np.ndarray], float]] = {"mean": np.mean, "sum": np.sum}
+        base = model.fingerprint
+        names = {how: replace(base, options={**base.options, "reduce": how}) for how in reductions}
+        (other,) = reductions.keys() - {reduce}
 
         def both(missing: Sequence[str]) -> np.ndarray:
             logs = model.log_probabilities(missing)
             scores = {
-                "mean": np.array([np.mean(x) if len(x) else np.nan for x in logs], dtype=np.float32),
-                "sum": np.array([np.sum(x) if len(x) else np.nan for x in logs], dtype=np.float32),
+                how: np.array([reduced(x) if len(x) else np.nan for x in logs], np.float32)
+                for how, reduced in reductions.items()
             }
-            other = "sum" if reduce == "mean" else "mean"
             by_text = dict(zip(missing, scores[other]))
-            kept(self.store, name[other], "blind", missing, lambda new: np.array([by_text[text] for text in new]))
+            kept(self.store, names[other], "blind", missing, lambda new: np.array([by_text[text] for text in new]))
             return scores[reduce]
 
-        return kept(self.store, name[reduce], "blind", texts, both)
-
-
-def _reduced(model: TextScorer, reduce: str) -> Fingerprint:
-    """Return a fingerprint of the language model that includes `reduce`: whether token log-probabilities are reduced to
-    their "mean" or their "sum".
-    """
-    return replace(model.fingerprint, options={**model.fingerprint.options, "reduce": reduce})
+        return kept(self.store, names[reduce], "blind", texts, both)
 
 
 def kept(
@@ -91,7 +87,7 @@ def kept(
     store, all rows are computed.
     """
     if not texts:
-        return np.zeros(0, dtype=np.float32)
+        return np.zeros(0, np.float32)
     rows: dict[int, np.ndarray] = {}
     shelf = None if store is None else store.shelf(fingerprint, kind)
     keys = text_keys(texts)
@@ -100,9 +96,8 @@ def kept(
         rows.update(zip(stored.rows.tolist(), stored.vectors))
     order = sorted(set(range(len(texts))) - rows.keys(), key=lambda i: (len(texts[i]), i))
     try:
-        for start in range(0, len(order), BATCH):
-            batch = order[start : start + BATCH]
-            values = np.asarray(compute([texts[i] for i in batch]), dtype=np.float32)
+        for batch in batched(order, BATCH):
+            values = np.asarray(compute([texts[i] for i in batch]), np.float32)
             rows.update(zip(batch, values))
             if shelf is not None:
                 sound = np.isfinite(values.reshape(len(batch), -1)).all(axis=1)  # NaN is computed again next time

@@ -12,14 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
 
 import numpy as np
 
 from creperie.auditing.folds import fold_count, grouped_folds
 from creperie.auditing.learned import MarginSource
-from creperie.auditing.neural import WordNetwork
+from creperie.auditing.neural import network_scores
 from creperie.auditing.pairs import Pairs, margins_of_scores
 from creperie.core import Progress
 from creperie.lang import words
@@ -64,11 +63,12 @@ class Corpus(MarginSource):
     def _learned(self, pairs: Pairs, name: str, progress: Progress) -> dict[str, np.ndarray]:
         neural, (texts, numbers) = name == NEURAL, self.texts(pairs)
         names = [NEURAL] if neural else [*(f"ngram-{n}" for n in ORDERS), COOCCURRENCE]
-        models: list[Any] = [WordNetwork(texts, self.seed)] if neural else [_NgramCounts(texts), _Cooccurrences(texts)]
-        margins = {name: np.full(len(pairs), np.nan, dtype=np.float32) for name in names}
+        network = partial(network_scores, texts, self.seed)
+        scorers = [network] if neural else [_NgramCounts(texts).scores, _Cooccurrences(texts).scores]
+        margins = {name: np.full(len(pairs), np.nan, np.float32) for name in names}
         for asked, train, test in self.folds(pairs, NETWORKS if neural else fold_count(pairs.n_items), progress):
-            for name, scores in zip(names, (one for model in models for one in model.scores(train, test))):
-                of_texts = np.full(len(pairs.texts), np.nan, dtype=np.float32)
+            for name, scores in zip(names, (one for score in scorers for one in score(train, test))):
+                of_texts = np.full(len(pairs.texts), np.nan, np.float32)
                 of_texts[numbers[test]] = scores
                 margins[name][asked] = margins_of_scores(pairs, of_texts)[asked]
         return margins
@@ -125,9 +125,9 @@ class _NgramCounts:
         starts = np.cumsum(self.lengths + most - 1) - self.lengths
         self.place = np.concatenate([np.arange(s, s + n) for s, n in zip(starts, self.lengths)])
         self.text = np.repeat(np.arange(len(texts)), self.lengths)
-        self.code: list[np.ndarray] = [np.zeros(len(flat), dtype=np.int64)]  #: by order: the n-gram that ends there
-        self.context: list[np.ndarray] = [np.zeros(1, dtype=np.int64)]  #: by order and n-gram: all but its last word
-        self.suffix: list[np.ndarray] = [np.zeros(1, dtype=np.int64)]  #: all but its first word
+        self.code: list[np.ndarray] = [np.zeros(len(flat), np.int64)]  #: by order: the n-gram that ends there
+        self.context: list[np.ndarray] = [np.zeros(1, np.int64)]  #: by order and n-gram: all but its last word
+        self.suffix: list[np.ndarray] = [np.zeros(1, np.int64)]  #: all but its first word
         for _ in range(most):
             before = np.r_[0, self.code[-1][:-1]]
             _, first, code = np.unique(before * (self.vocabulary + 2) + flat, return_index=True, return_inverse=True)
@@ -139,7 +139,7 @@ class _NgramCounts:
         """Return one array per n-gram model (n = 3, 4, 5), trained on the `train` captions. It holds the mean
         log-probability per word of each `test` caption.
         """
-        learned = np.zeros(len(self.lengths), dtype=bool)
+        learned = np.zeros(len(self.lengths), bool)
         learned[train] = True
         seen, asked = self.place[learned[self.text]], self.place[np.isin(self.text, test)]
         counts = [np.bincount(code[seen], minlength=int(code.max()) + 1) for code in self.code]
@@ -175,7 +175,7 @@ class _Cooccurrences:
     def __init__(self, texts: Sequence[str]) -> None:
         rows = [sorted(set(words(text))) for text in texts]
         number: dict[str, int] = {}
-        ids = [np.array([number.setdefault(w, len(number)) for w in row], dtype=np.int64) for row in rows]
+        ids = [np.array([number.setdefault(w, len(number)) for w in row], np.int64) for row in rows]
         often = np.bincount(np.concatenate([np.zeros(0, np.int64), *ids]), minlength=len(number))
         content = [np.sort(row[often[row] <= COMMON * len(texts)]) for row in ids]
         self.texts, self.size = len(texts), len(number)
@@ -191,7 +191,7 @@ class _Cooccurrences:
         `seen` is the number of `train` captions with both words, `expected` the number that would have both if the
         words were independent. A caption without a pair of words has score 0.
         """
-        learned = np.zeros(self.texts, dtype=bool)
+        learned = np.zeros(self.texts, bool)
         learned[train] = True
         often = np.bincount(self.word[learned[self.word_text]], minlength=self.size)
         both = np.bincount(self.code[learned[self.text]], minlength=len(self.code))

@@ -24,11 +24,13 @@ from creperie.auditing.pairs import Pairs, item_wins
 from creperie.auditing.registry import entry_of
 from creperie.core import Progress, silent
 from creperie.lang import marks, tokens
-from creperie.metrics import MetricSettings, normal_quantile, share_interval
+from creperie.metrics import normal_quantile, share_interval
 
 LONGEST = 3
 #: Fewest pairs in which a cue must occur on one side only.
 FEWEST = 5
+#: Most cues of a subset that are listed.
+LISTED = 12
 #: Pairs tokenised at once.
 PIECE = 8192
 #: So small a p-value stays significant whatever else is tested: of such cues the most accurate is the strongest.
@@ -72,7 +74,7 @@ class CueAttacker:
     directed: bool = False
 
     def margins(self, pairs: Pairs, progress: Progress = silent) -> np.ndarray:
-        margins = np.zeros(len(pairs), dtype=np.float32)
+        margins = np.zeros(len(pairs), np.float32)
         for s in np.unique(pairs.subset):
             mine = pairs.subset == s
             margins[mine[pairs.item]] = strongest_cue(self, blank(pairs.of_items(mine)), 0.5).answers.raw
@@ -105,16 +107,14 @@ def strongest_cue(
     the strongest. Otherwise it is the most significant cue with an accuracy above the threshold. If there is no such
     cue, it is the most accurate one.
     """
-    names: Sequence[str] = getattr(attacker, "marks", ())
+    names = getattr(attacker, "marks", ())
     every = isinstance(attacker, CueAttacker)
     pairs = answers.pairs
     if not (every or names) or not len(pairs):
         return StrongestCue(answers)
-    kinds: dict[str, OneSided] = {"style": _marks, "words": _ngrams} if every else {"style": _marks}
+    kinds = {"style": _marks, "words": _ngrams} if every else {"style": _marks}
     tallies = {kind: (alone, _tallied(pairs, alone, kind, progress)) for kind, alone in kinds.items()}
-    tested: list[tuple[Cue, np.ndarray]] = (
-        [] if every else [(_measured_cue(pairs, Cue("", "", 0, 0, 0, 0), answers.raw))]
-    )
+    tested = [] if every else [_measured_cue(pairs, Cue("", "", 0, 0, 0, 0), answers.raw)]
     for kind, (alone, tally) in tallies.items():
         common = tally[:, (tally[1] + tally[2]) / len(pairs) > max(0.0, 2 * threshold - 1)]
         shown = [_cue_of(pairs, kind, column) for column in common.T]
@@ -124,7 +124,7 @@ def strongest_cue(
     tested_cues = tuple(replace(cue, p=min(1.0, cue.p * tried)) for cue, _ in tested) if every else ()
     rare = _rare_cues(pairs, tallies, {(cue.kind, cue.text) for cue, _ in tested}) if every else []
     candidates = [(cue, margins) for cue, margins in tested if cue.text not in getattr(attacker, "tested", ())]
-    high = max((cue.high for cue in (*(cue for cue, _ in candidates), *rare)), default=0.0)
+    high = max((cue.high for cue in [*(cue for cue, _ in candidates), *rare]), default=0.0)
     if not candidates:
         return StrongestCue(answers, "", tried, high, (*tested_cues, *rare))
     cue, margins = _strongest(candidates, tried, threshold)
@@ -132,13 +132,19 @@ def strongest_cue(
     return StrongestCue(chosen, cue.name if cue.text else "", tried, high, (*tested_cues, *rare))
 
 
-def cues_to_list(cues: Sequence[Cue], threshold: float, tests: int, most: int = 12, level: float = 0.05) -> list[Cue]:
-    """Return at most `most` of the cues, to be listed in a table: those whose accuracy differs significantly from
+def cues_to_list(cues: Sequence[Cue], threshold: float, tests: int) -> list[Cue]:
+    """Return at most `LISTED` of the cues, to be listed in a table: those whose accuracy differs significantly from
     chance. For cues with an accuracy above the threshold, the p-value is first multiplied by `tests`, the number of
     tests in the audit.
     """
-    sure = [cue for cue in cues if cue.p * (tests if cue.accuracy > threshold else 1) < level]
-    return _without_overlaps(sorted(sure, key=lambda c: (-abs(c.z), c.kind, c.text)), most)
+    # N-grams that contain, or are part of, an n-gram already listed are skipped.
+    sure = [cue for cue in cues if cue.p * (tests if cue.accuracy > threshold else 1) < 0.05]
+    listed: list[Cue] = []
+    for cue in sorted(sure, key=lambda c: (-abs(c.z), c.kind, c.text)):
+        texts = [f" {other.text} " for other in listed if other.kind == cue.kind == "words"]
+        if not any(f" {cue.text} " in text or text in f" {cue.text} " for text in texts):
+            listed.append(cue)
+    return listed[:LISTED]
 
 
 def _cue_of(pairs: Pairs, kind: str, column: np.ndarray) -> Cue:
@@ -157,7 +163,7 @@ def _measured_cue(pairs: Pairs, cue: Cue, margins: np.ndarray) -> tuple[Cue, np.
     there = pairs.per_item > 0
     wins, clusters = item_wins(pairs, margins)[there], pairs.cluster[there]
     wins = wins if mean_of(wins) >= 0.5 else 1 - wins
-    sure = share_interval(wins, np.ones(len(wins)), clusters, MetricSettings(ties="half", level=LEVEL))
+    sure = share_interval(wins, clusters, LEVEL)
     return replace(cue, accuracy=mean_of(wins), high=sure.high, p=against_chance(wins, clusters)), margins
 
 
@@ -200,7 +206,7 @@ def _margins(pairs: Pairs, alone: OneSided, digests: np.ndarray) -> Iterator[np.
     """Yield one array for each cue, with one entry per pair. It is 1 if only the true caption contains the cue, −1 if
     only the false one does, and 0 otherwise.
     """
-    parts: list[tuple[np.ndarray, ...]] = []
+    parts = []
     for rows in _pieces(pairs) if len(digests) else []:
         digest, pair, true = alone(pairs, rows)
         order = np.argsort(digests)
@@ -211,7 +217,7 @@ def _margins(pairs: Pairs, alone: OneSided, digests: np.ndarray) -> Iterator[np.
         return
     cue, pair, true = (np.concatenate(part) for part in zip(*parts))
     for k in range(len(digests)):
-        margins = np.zeros(len(pairs), dtype=np.float32)
+        margins = np.zeros(len(pairs), np.float32)
         margins[pair[cue == k]] = np.where(true[cue == k], 1, -1)
         yield margins
 
@@ -221,7 +227,7 @@ def _margins(pairs: Pairs, alone: OneSided, digests: np.ndarray) -> Iterator[np.
 OneSided = Callable[[Pairs, np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]]
 
 
-def _tallied(pairs: Pairs, alone: OneSided, kind: str = "", progress: Progress = silent) -> np.ndarray:
+def _tallied(pairs: Pairs, alone: OneSided, kind: str, progress: Progress) -> np.ndarray:
     """Return an array with one column for each cue that decides at least `FEWEST` pairs. Row 0 is the digest of the
     cue. Rows 1 and 2 count the pairs in which only the true caption, or only the false one, contains the cue. Rows 3
     and 4 are the first of these pairs.
@@ -288,19 +294,6 @@ def _marks(pairs: Pairs, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.n
     carried = np.array([[*marks(t).values()] for t in pairs.captions_at(texts)], bool)[at.reshape(-1, 2)]
     pair, mark = np.nonzero(carried[:, 0] != carried[:, 1])
     return mark.astype(np.uint64), rows[pair], carried[pair, 0, mark]
-
-
-def _without_overlaps(cues: Sequence[Cue], most: int) -> list[Cue]:
-    """Return the first `most` cues. Skip n-grams that contain, or are part of, an n-gram already chosen."""
-    chosen: list[Cue] = []
-    for cue in cues:
-        padded = f" {cue.text} "
-        same = (k for k in chosen if k.kind == cue.kind and (f" {k.text} " in padded or padded in f" {k.text} "))
-        if not any(k.kind == "words" for k in same):
-            chosen.append(cue)
-        if len(chosen) == most:
-            break
-    return chosen
 
 
 def surest(pairs: Pairs, margins: np.ndarray, count: int) -> list[int]:

@@ -16,18 +16,18 @@ from creperie.auditing.cues import Cue
 from creperie.auditing.options import audit_command
 from creperie.auditing.result import Audit, ExamplePair
 from creperie.auditing.verdict import THRESHOLD, AuditRow, Judgement, Measurements
-from creperie.core import DataError, __version__, called, percent, read_json, render, write_text
+from creperie.core import DataError, Document, Json, __version__, called, percent, read_json, render, write_text
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
 
-def read_audit(path: Path) -> dict[str, Any]:
+def read_audit(path: Path) -> Json:
     """Return an audit that was saved as JSON; raise a DataError if the file holds anything else."""
     audit = read_json(path)
     if not isinstance(audit, dict) or not {"verdict", "text", "hash", "subsets", "attackers", "results"} <= set(audit):
         raise DataError(
-            "does not hold the result of an audit", where=str(path), hint="write one with `creperie audit BENCH --json`"
+            "does not hold the result of an audit", where=path, hint="write one with `creperie audit BENCH --json`"
         )
     return audit
 
@@ -72,7 +72,7 @@ def audit_document(
     }
 
 
-def row_document(row: AuditRow) -> dict[str, Any]:
+def row_document(row: AuditRow) -> Json:
     """Return the results of one attacker on one subset as a document for JSON."""
     figures = asdict(row.measure)
     shown = {"subset": row.subset, "attacker": row.attacker, **figures, "chance": 0.5, "p_holm": row.p_holm}
@@ -89,7 +89,7 @@ _JUDGED = ("verdict", "text", "power", "fix", "bound", "against", "needed")
 _OF_LEAKS = ("attacker", "view", "choice", "fix", "repaired", "kept")
 
 
-def _judgement(judgement: Judgement) -> dict[str, Any]:
+def _judgement(judgement: Judgement) -> Json:
     strongest, through = judgement.strongest, judgement.through
     return {
         **_fields(judgement.measured, _MEASURED),
@@ -104,12 +104,12 @@ def _judgement(judgement: Judgement) -> dict[str, Any]:
     }
 
 
-def _fields(found: Measurements | Judgement, names: Sequence[str]) -> dict[str, Any]:
+def _fields(found: Measurements | Judgement, names: Sequence[str]) -> Json:
     values = {name: getattr(found, name) for name in names}
     return {name: list(v) if isinstance(v, tuple | Mapping) else v for name, v in values.items()}
 
 
-def _cue(cue: Cue, example: ExamplePair) -> dict[str, Any]:
+def _cue(cue: Cue, example: ExamplePair) -> Json:
     named = {name: getattr(cue, name) for name in ("kind", "positives", "negatives", "accuracy", "z")}
     shown = {name: getattr(example, name) for name in ("id", "positive", "negative")}
     return named | {"cue": cue.text, "example": shown}
@@ -118,56 +118,61 @@ def _cue(cue: Cue, example: ExamplePair) -> dict[str, Any]:
 _BLANKS = re.compile(r"^[ \t]+|[ \t]+$|[ \t]{2,}")
 
 
-def write_audit_page(document: Mapping[str, Any], path: Path, place: str = "") -> None:
+def write_audit_page(document: Document, path: Path, place: str = "") -> None:
     """Write an audit's document as an HTML page. The file is replaced only once the new one is complete. `place` is the
     benchmark as the user named it.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, audit_page(document, place))
 
 
-def audit_page(document: Mapping[str, Any], place: str = "") -> str:
+def audit_page(document: Document, place: str = "") -> str:
     """Return an audit's document as one HTML page. `place` is the benchmark as the user named it."""
-    values = {
-        "found": document,
-        "answer": audit_answer(document),
-        "rows": blind_rows(document),
-        "marked": _marked,
-        "visible": _visible,
-    }
-    return render("auditing", "audit.html", title=f"Audit of {called(place, document['benchmark'])}", **values)
+    return render(
+        "auditing",
+        "audit.html",
+        title=f"Audit of {called(place, document['benchmark'])}",
+        found=document,
+        answer=audit_answer(document),
+        rows=blind_rows(document),
+        marked=_marked,
+        visible=_visible,
+    )
 
 
-def leaking_cells(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+def leaking_cells(document: Document) -> list[Json]:
     """Return the leaks of all subsets. If no subset leaks by itself, return the leaks over all items together."""
     own = [{**leak, "subset": judged["subset"]} for judged in document["subsets"] for leak in judged["through"]]
-    return own or [row for row in (*document["results"], *document.get("views", ())) if row["leaks"]]
+    return own or [row for row in _all_rows(document) if row["leaks"]]
 
 
-def cell_name(row: Mapping[str, Any]) -> str:
+def _all_rows(document: Document) -> list[Json]:
+    return [*document["results"], *document.get("views", ())]
+
+
+def cell_name(row: Document) -> str:
     """Return the part of the benchmark that a row is about, in words."""
-    words = {f"P{k}-N": f"{which} true captions against false ones" for k, which in ((1, "first"), (2, "second"))}
-    words |= {
-        f"P{k}-N{k}": f"{which} true captions against their own foils" for k, which in ((1, "first"), (2, "second"))
-    }
-    view, subset = str(row.get("view", "")), str(row["subset"])
+    words = {}
+    for k, which in ((1, "first"), (2, "second")):
+        words[f"P{k}-N"] = f"{which} true captions against false ones"
+        words[f"P{k}-N{k}"] = f"{which} true captions against their own foils"
+    view, whole = str(row.get("view", "")), row["subset"] in ("all", "macro")
     if not view:
-        return "all items" if subset in ("all", "macro") else subset
-    return words.get(view, view) + ("" if subset in ("all", "macro") else f" of {subset}")
+        return "all items" if whole else str(row["subset"])
+    return words.get(view, view) + ("" if whole else f" of {row['subset']}")
 
 
-def strongest_cell(document: Mapping[str, Any]) -> dict[str, Any] | None:
+def strongest_cell(document: Document) -> Json | None:
     """Return the row with a leak that has the highest accuracy. If there is none, return the row whose interval has the
     highest lower limit; None if there are no intervals.
     """
     # Not the highest accuracy, which an attacker can reach by chance on a few items.
     if document["verdict"] == "leaks" and (found := leaking_cells(document)):
         return max(found, key=lambda row: float(row["accuracy"]))
-    rows = [row for row in (*document["results"], *document.get("views", ())) if row["low"] is not None]
-    return max((row for row in rows if not row.get("cue")), key=lambda row: float(row["low"]), default=None)
+    rows = (row for row in _all_rows(document) if row["low"] is not None and not row.get("cue"))
+    return max(rows, key=lambda row: float(row["low"]), default=None)
 
 
-def audit_answer(document: Mapping[str, Any]) -> str:
+def audit_answer(document: Document) -> str:
     """Return an audit's result in one sentence: its strongest leak or, if there is none, the verdict."""
     top = strongest_cell(document)
     if document["verdict"] == "not shown" and top and top["high"] is not None:
@@ -175,9 +180,9 @@ def audit_answer(document: Mapping[str, Any]) -> str:
             what = f"{_chooses(top)} is right in {percent(top['accuracy'])} % of {cell_name(top)} (n = {top['n']:,})"
             return f"with so few items it may be luck that {what}"
         # Of the cells that include the threshold, that of most items: the attacker that keeps the question open.
-        rows = [row for row in (*document["results"], *document.get("views", ())) if row["high"] is not None]
-        wide = [row for row in rows if row["high"] >= document.get("threshold", THRESHOLD)] or [top]
-        top = max(wide, key=lambda row: (int(row["n"]), float(row["high"])))
+        limit = document.get("threshold", THRESHOLD)
+        wide = [row for row in _all_rows(document) if row["high"] is not None and row["high"] >= limit]
+        top = max(wide or [top], key=lambda row: (int(row["n"]), float(row["high"])))
         return (
             f"with so few items, {_chooses(top)} may be right in up to {percent(top['high'])} % of {cell_name(top)}"
             f" (n = {top['n']:,})"
@@ -189,11 +194,11 @@ def audit_answer(document: Mapping[str, Any]) -> str:
     return f"Yes{where}: choosing {top['choice']} is right in {100 * top['accuracy']:.1f} % of {cell_name(top)}"
 
 
-def _chooses(row: Mapping[str, Any]) -> str:
+def _chooses(row: Document) -> str:
     return f"choosing {row['choice']}" if row["choice"] else str(row["attacker"])
 
 
-def blind_rows(document: Mapping[str, Any]) -> list[list[Any]]:
+def blind_rows(document: Document) -> list[list[Any]]:
     """Return the table of an audit as rows: subset, number of items, the result of each attacker, and the bits of
     information that the strongest attacker reveals.
 
@@ -210,22 +215,24 @@ def blind_rows(document: Mapping[str, Any]) -> list[list[Any]]:
             views[row["subset"]].add("")
     shown = [row for row in document.get("views", ()) if len(views[row["subset"]]) > 1]
     every = [*document["results"], *shown]
-    order = {subset: k for k, subset in enumerate(dict.fromkeys(row["subset"] for row in every))}
+    order = list(dict.fromkeys(row["subset"] for row in every))
     leaking = {row["subset"] for row in every if row["leaks"]}
-    cells: dict[str, dict[str, Any]] = {}
-    for row in sorted(every, key=lambda row: (row["subset"] not in leaking, order[row["subset"]])):
+    cells: dict[str, Json] = {}
+    for row in sorted(every, key=lambda row: (row["subset"] not in leaking, order.index(row["subset"]))):
         mine = cells.setdefault(f"{row['subset']} {row.get('view', '')}".rstrip(), {})
         mine[row["attacker"]] = row | {"unknown": not row["leaks"] and _undecided(row, limit)}
     names = [attacker["name"] for attacker in document["attackers"]]
-    bits = {subset: max(float(row.get("bits") or 0) for row in mine.values()) for subset, mine in cells.items()}
-    most = {subset: max(row["n"] for row in mine.values()) for subset, mine in cells.items()}
-    for subset, mine in cells.items():
-        fewer = {name: row | {"fewer": f"n = {row['n']:,}"} for name, row in mine.items() if row["n"] < most[subset]}
-        mine.update(fewer)
-    return [[s, most[s], *(mine.get(name) for name in names), f"{bits[s]:.2f}"] for s, mine in cells.items()]
+    table = []
+    for place, mine in cells.items():
+        most = max(row["n"] for row in mine.values())
+        for row in mine.values():
+            row |= {"fewer": f"n = {row['n']:,}"} if row["n"] < most else {}
+        bits = max(float(row.get("bits") or 0) for row in mine.values())
+        table.append([place, most, *(mine.get(name) for name in names), f"{bits:.2f}"])
+    return table
 
 
-def _undecided(row: Mapping[str, Any], limit: float) -> bool:
+def _undecided(row: Document, limit: float) -> bool:
     """Return True if the threshold `limit` lies in the interval of a row's accuracy, or in the interval for reversed
     answers. Rows without an interval are undecided, too.
     """
@@ -238,7 +245,7 @@ def _visible(text: str) -> str:
     return _BLANKS.sub(lambda blank: "␣" * len(blank[0]), text)
 
 
-def _marked(text: str, cue: Mapping[str, Any]) -> Markup:
+def _marked(text: str, cue: Document) -> Markup:
     """Return a caption as HTML, with the words of the cue and stray spaces marked."""
     from markupsafe import Markup, escape
 

@@ -16,6 +16,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from creperie.auditing.pairs import Pairs
+from creperie.core import seeded
 from creperie.lang import marks, negations, tokens
 
 WORD_NGRAMS = 3
@@ -45,23 +46,12 @@ class PairFeatures:
         return PairFeatures(sparse[:, used], self.dense[rows], self.summary, columns)
 
 
-@dataclass(frozen=True, eq=False)
-class CountedPairs:
-    """A selection of pairs (`rows`), and features that were computed once for all pairs."""
-
-    features: PairFeatures
-    rows: np.ndarray
-
-    def of(self, mine: np.ndarray) -> CountedPairs:
-        return CountedPairs(self.features, self.rows[mine])
-
-
 def counted_once(pairs: Pairs) -> Pairs:
     """Return the pairs together with their features, which all learned attackers can then share. If there are too many
     pairs, return them without features.
     """
     few = len(pairs) <= TOGETHER and pairs.counted is None
-    return replace(pairs, counted=CountedPairs(pair_features(pairs), np.arange(len(pairs)))) if few else pairs
+    return replace(pairs, counted=(pair_features(pairs), np.arange(len(pairs)))) if few else pairs
 
 
 #: Most pairs whose features are kept in memory, at about 1.2 kB each.
@@ -76,12 +66,13 @@ def pair_features(
     """
     rows = np.arange(len(pairs)) if rows is None else rows
     if pairs.counted is not None and columns is None:
-        return cast("PairFeatures", pairs.counted.features.of(pairs.counted.rows[rows]))
+        features, own = cast("tuple[PairFeatures, np.ndarray]", pairs.counted)
+        return features.of(own[rows])
     used, at = np.unique(np.concatenate([pairs.left[rows], pairs.right[rows]]), return_inverse=True)
     left, right = at[: len(rows)], at[len(rows) :]
     texts = pairs.captions_at(used)
     sparse, columns = ngram_differences([texts[i] for i in left], [texts[i] for i in right], columns)
-    summaries = np.array([summary(t) for t in texts], dtype=np.float64).reshape(len(texts), -1)
+    summaries = np.array([summary(t) for t in texts], np.float64).reshape(len(texts), -1)
     return PairFeatures(sparse, summaries[left] - summaries[right], summaries.shape[1], columns)
 
 
@@ -153,7 +144,7 @@ def token_digests(words: Sequence[str]) -> np.ndarray:
 @cache
 def _factors() -> np.ndarray:
     """Return fixed random odd numbers by which digests are multiplied."""
-    return np.random.Generator(np.random.PCG64(22)).integers(0, 1 << 63, 64, np.uint64) * np.uint64(2) + np.uint64(1)
+    return seeded(22).integers(0, 1 << 63, 64, np.uint64) * np.uint64(2) + np.uint64(1)
 
 
 def run_digests(units: np.ndarray, lengths: np.ndarray, longest: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from creperie.core import seeded
 from creperie.metrics import codes_of
 
 FOLDS = 5
@@ -28,9 +29,9 @@ def grouped_folds(groups: np.ndarray, k: int, seed: int) -> np.ndarray:
     # of equally large groups.
     group, _ = codes_of(groups)
     sizes = np.bincount(group)
-    shuffled = np.random.Generator(np.random.PCG64(seed)).permutation(len(sizes))
+    shuffled = seeded(seed).permutation(len(sizes))
     load = np.zeros(max(1, min(k, len(sizes))), dtype=np.int64)
-    fold = np.zeros(len(sizes), dtype=np.int64)
+    fold = np.zeros(len(sizes), np.int64)
     largest_first = shuffled[np.argsort(-sizes[shuffled], kind="stable")]
     for size in np.unique(sizes)[::-1].tolist():
         alike = largest_first[sizes[largest_first] == size]

@@ -37,8 +37,7 @@ def load_vera(uri: str) -> Judge:
     rows = network.model.get_input_embeddings().weight.shape[0]
     if rows <= WEIGHT_ROW:
         head = f"its {rows} embeddings do not include Vera's head, in numbers {TEMPERATURE_ROW} to {WEIGHT_ROW}"
-        what = f"not a Vera checkpoint: {head}"
-        raise ModelError(what, where=uri, hint="name a Vera checkpoint")
+        raise ModelError(f"not a Vera checkpoint: {head}", where=uri, hint="name a Vera checkpoint")
     return Judge(network, network.described("T5 encoder + Vera head", MAX_LENGTH), _plausible, BATCH)
 
 
@@ -107,9 +106,11 @@ class GruenScorer:
         exp(−x / 2) would be about 0 for every text anyway.
         """
         model = self.language_model
-        if isinstance(model, MaskedLM):
-            return np.exp(_unmasked_losses(model, sentences))
-        return np.full(len(sentences), np.inf)
+        return (
+            np.exp(_unmasked_losses(model, sentences))
+            if isinstance(model, MaskedLM)
+            else np.full(len(sentences), np.inf)
+        )
 
     def acceptabilities(self, sentences: Sequence[str]) -> np.ndarray:
         """Return, for each sentence, the logit (not the probability) of the label "acceptable".
@@ -120,12 +121,10 @@ class GruenScorer:
         """
         if self.cola is None:
             words_alone = (np.array([mean_zipf(s) for s in sentences]) - PER_BILLION) * np.log(10)
-            return _mean_logs(self.language_model, sentences) - words_alone + grammaticalities(sentences)
+            logs = self.language_model.log_probabilities(sentences)
+            means = np.array([of_words.mean() if len(of_words) else 0.0 for of_words in logs])
+            return means - words_alone + grammaticalities(sentences)
         return Judge(self.cola.network, self.cola.fingerprint, _acceptable_logit).score_texts(sentences)
-
-
-def _mean_logs(model: LanguageModel, sentences: Sequence[str]) -> np.ndarray:
-    return np.array([logs.mean() if len(logs) else 0.0 for logs in model.log_probabilities(sentences)])
 
 
 def _acceptable_logit(network: LoadedNetwork, texts: Sequence[str]) -> Any:

@@ -11,7 +11,17 @@ from creperie.auditing.battery import ENSEMBLE, INSTALLED, MAKERS, AttackerModel
 from creperie.auditing.options import AuditOptions
 from creperie.auditing.registry import entry_of
 from creperie.bench import Benchmark
-from creperie.core import DataError, __version__, cache_home, digest_of, plugins_digest, read_json, write_json
+from creperie.core import (
+    DataError,
+    Document,
+    Json,
+    __version__,
+    cache_home,
+    digest_of,
+    plugins_digest,
+    read_json,
+    write_json,
+)
 from creperie.models import named_content
 from creperie.scoring import benchmark_digest
 
@@ -19,9 +29,7 @@ from creperie.scoring import benchmark_digest
 SHOWN = 16
 
 
-def audit_origin(
-    bench: Benchmark, options: AuditOptions, models: AttackerModels, changed: Mapping[str, Any]
-) -> dict[str, Any]:
+def audit_origin(bench: Benchmark, options: AuditOptions, models: AttackerModels, changed: Mapping[str, Any]) -> Json:
     """Return everything that the result of an audit depends on, and a digest of it. `changed` holds the options that
     differ from their defaults.
 
@@ -38,7 +46,7 @@ def audit_origin(
     return {"digest": digest_of(origin), **origin}
 
 
-def attackers_origin(asked: Sequence[str], models: AttackerModels) -> dict[str, Any]:
+def attackers_origin(asked: Sequence[str], models: AttackerModels) -> Json:
     """Return everything that the attackers' answers depend on, except the captions: which attackers can be run, and the
     files of their models.
     """
@@ -52,25 +60,24 @@ def attackers_origin(asked: Sequence[str], models: AttackerModels) -> dict[str, 
     return {"run": names, "not_run": sorted(not_run), "models": files, "plugins": plugins_digest()}
 
 
-def keep_audit(document: Mapping[str, Any], origin: Mapping[str, Any], folder: Path | None = None) -> None:
+def keep_audit(document: Document, origin: Document, folder: Path | None = None) -> None:
     """Store an audit's document together with its `origin` (see `audit_origin`). It is stored in `folder` or, if that
     is None, in the cache. If the cache cannot be written, do nothing.
     """
-    path = _place(document["benchmark"], origin, folder)
+    path = _place(document["benchmark"], origin["digest"][:SHOWN], folder)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         write_json(path, {**document, "computed_from": dict(origin)})
     except OSError:
         if folder is not None:
             raise
 
 
-def kept_audit(name: str, origin: Mapping[str, Any], folder: Path | None = None) -> dict[str, Any] | None:
+def kept_audit(name: str, origin: Document, folder: Path | None = None) -> Json | None:
     """Return the stored audit of the benchmark `name` with this `origin` (see `audit_origin`). Return None if there is
     none or its file is damaged.
     """
     try:
-        document = read_json(_place(name, origin, folder))
+        document = read_json(_place(name, origin["digest"][:SHOWN], folder))
     except DataError:
         return None
     stated = document.get("computed_from", {}) if isinstance(document, dict) else {}
@@ -79,16 +86,10 @@ def kept_audit(name: str, origin: Mapping[str, Any], folder: Path | None = None)
 
 def kept_audits(name: str) -> list[Path]:
     """Return the files of all stored audits of benchmarks with this name, including outdated ones."""
-    return sorted(_folder(None).glob(f"{_plain(name)}-{'[0-9a-f]' * SHOWN}.json"))
+    places = _place(name, "[0-9a-f]" * SHOWN, None)
+    return sorted(places.parent.glob(places.name))
 
 
-def _place(name: str, origin: Mapping[str, Any], folder: Path | None) -> Path:
-    return _folder(folder) / f"{_plain(name)}-{origin['digest'][:SHOWN]}.json"
-
-
-def _folder(folder: Path | None) -> Path:
-    return folder if folder is not None else cache_home() / "audits"
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")
+def _place(name: str, digest: str, folder: Path | None) -> Path:
+    plain = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")
+    return (folder or cache_home() / "audits") / f"{plain}-{digest}.json"

@@ -84,20 +84,17 @@ class ItemFeatures:
 
     def column(self, name: str) -> np.ndarray:
         """Return one feature of all items."""
-        columns = [t.column(name).to_numpy(zero_copy_only=False) for t in all_parts(self.folder, self.parts, [name])]
-        return np.concatenate(columns)
+        return self._stored(name).to_numpy()
 
     def subsets(self) -> tuple[np.ndarray, tuple[str, ...]]:
         """Return each item's subset as an index into the names of the subsets, and these names in order of first
         appearance.
         """
-        names: dict[str, int] = {}
-        codes = []
-        for table in all_parts(self.folder, self.parts, ["subset"]):
-            coded = table.column(0).combine_chunks().dictionary_encode()
-            own = np.array([names.setdefault(n, len(names)) for n in coded.dictionary.to_pylist()], np.int32)
-            codes.append(own[coded.indices.to_numpy()] if len(own) else np.zeros(0, np.int32))
-        return np.concatenate(codes), tuple(names)
+        coded = self._stored("subset").dictionary_encode().combine_chunks()
+        return coded.indices.to_numpy(), tuple(coded.dictionary.to_pylist())
+
+    def _stored(self, name: str) -> pa.ChunkedArray:
+        return pa.concat_tables(all_parts(self.folder, self.parts, [name])).column(name)
 
     def counts(self) -> tuple[ExactCount, ...]:
         """Return every attacker's result on each subset. Only one column of features is in memory at a time."""
@@ -121,8 +118,8 @@ def item_features(
     bench: Benchmark,
     attackers: Sequence[Attacker],
     models: AttackerModels,
-    engine: Engine | None = None,
-    progress: Progress | None = silent,
+    engine: Engine | None,
+    progress: Progress | None,
 ) -> Iterator[ItemFeatures]:
     """Compute the features of every item on the engine, whose workers write them to files. The function is a context
     manager that removes the files at the end of the `with` block.

@@ -27,7 +27,7 @@ from creperie.auditing.linear import fit_linear
 from creperie.auditing.null import FEWEST
 from creperie.auditing.pairs import Pairs, one_thread, training_blocks
 from creperie.auditing.registry import entry_of
-from creperie.core import Advance, Progress, silent
+from creperie.core import Advance, Progress, seeded, silent
 
 INNER_FOLDS = 3
 
@@ -69,7 +69,7 @@ class Learner(MarginSource):
 
     def _learned(self, pairs: Pairs, name: str, progress: Progress) -> dict[str, np.ndarray]:
         with_trees = name != "learned-linear"
-        linear = np.full(len(pairs), np.nan, dtype=np.float32)
+        linear = np.full(len(pairs), np.nan, np.float32)
         trees = linear.copy()
         with progress("learned attackers", len(pairs), "pairs") as advance:
             for keep in training_blocks(pairs):
@@ -88,7 +88,7 @@ def out_of_fold(pairs: Pairs, with_trees: bool, seed: int) -> tuple[np.ndarray, 
     whole = pair_features(pairs) if len(pairs) <= MOST else None
     groups = pairs.group[pairs.item]
     fold = pairs.folds_of(np.arange(len(pairs)), fold_count(pairs.n_items), seed)
-    straight = np.full(len(pairs), np.nan, dtype=np.float32)
+    straight = np.full(len(pairs), np.nan, np.float32)
     boosted = straight.copy()
     for k in np.unique(fold):
         train, test = sampled(np.flatnonzero(fold != k), seed), np.flatnonzero(fold == k)
@@ -115,7 +115,7 @@ def sampled(rows: np.ndarray, seed: int) -> np.ndarray:
     """Return the rows. If there are more than `MOST`, return a random sample of `MOST` rows."""
     if len(rows) <= MOST:
         return rows
-    return np.sort(np.random.Generator(np.random.PCG64(seed)).choice(rows, MOST, replace=False))
+    return np.sort(seeded(seed).choice(rows, MOST, replace=False))
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def linear_out_of_fold(features: PairFeatures, pairs: Pairs, seed: int, advance:
     """Return the margins of all pairs from logistic regression. There is one model for each fold of each training block
     (see `training_blocks`). Margins are NaN if there are too few pairs.
     """
-    margins = np.full(len(pairs), np.nan, dtype=np.float32)
+    margins = np.full(len(pairs), np.nan, np.float32)
     with one_thread():
         for keep in training_blocks(pairs):
             members = np.flatnonzero(keep[pairs.item])

@@ -54,7 +54,7 @@ class Likeness:
     unparsed: int = 0  #: captions that have no tree
 
 
-def likeness_of(bench: Benchmark, subset: str, *, parser: TreeParser | None = None) -> Likeness:
+def likeness_of(bench: Benchmark, subset: str, *, parser: TreeParser | None) -> Likeness:
     """Return the similarities of a subset's captions. With a parser, the similarities of their trees are included, for
     at most about `PARSED` items.
     """

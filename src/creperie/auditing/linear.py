@@ -13,6 +13,7 @@ import numpy as np
 from creperie.auditing.features import PairFeatures
 from creperie.auditing.folds import tuning_folds
 from creperie.auditing.measure import fit_scale, log_loss
+from creperie.core import seeded
 
 #: Inverse strengths of the L2 penalty, tried on the inner folds.
 STRENGTHS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
@@ -46,7 +47,7 @@ def fit_linear(features: PairFeatures, train: np.ndarray, inner: np.ndarray, see
     rows = _design(features, train, sizes)
     # Without an intercept a pair and its reverse are equivalent: half of them are reversed, so that there are
     # two classes to tell apart.
-    side = np.where(np.random.Generator(np.random.PCG64(seed)).random(len(train)) < 0.5, 1.0, -1.0)
+    side = np.where(seeded(seed).random(len(train)) < 0.5, 1.0, -1.0)
     turned = rows.copy()
     turned.data *= np.repeat(side, np.diff(rows.indptr))
 

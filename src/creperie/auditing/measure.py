@@ -25,7 +25,7 @@ from creperie.auditing.folds import fold_count, grouped_folds
 from creperie.auditing.null import null_spreads
 from creperie.auditing.pairs import Pairs, item_mean, item_wins
 from creperie.core import Progress, silent
-from creperie.metrics import MetricSettings, cluster_sums, normal_quantile, share_interval, sign_flip_p
+from creperie.metrics import cluster_sums, normal_quantile, share_interval, sign_flip_p
 
 #: The smallest scale, above zero so that uninformative margins keep their order.
 LEAST = 1e-3
@@ -51,7 +51,7 @@ def fit_scale(margins: np.ndarray, *, signed: bool = False) -> float:
     size = np.sqrt(np.mean(np.square(margins))) if len(margins) else 0.0
     if not size > 0:
         return 1.0
-    x = np.asarray(margins, dtype=np.float64) / size
+    x = np.asarray(margins, np.float64) / size
     a = 0.0
     for _ in range(50):
         p = 1.0 / (1.0 + np.exp(np.clip(a * x, -500, 500)))
@@ -68,7 +68,7 @@ def bits(margins: np.ndarray) -> np.ndarray:
     """Return the information in bits that each pair reveals: 1 + log2 P(true caption). It is negative if that
     probability is below 1/2.
     """
-    return 1.0 - np.logaddexp(0.0, -np.asarray(margins, dtype=np.float64)) / np.log(2.0)
+    return 1.0 - np.logaddexp(0.0, -np.asarray(margins, np.float64)) / np.log(2.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +133,7 @@ def calibrated(
 
     If `learned` is None, a directed attacker is assumed to have learned from these pairs.
     """
-    raw = np.asarray(margins, dtype=np.float32)
+    raw = np.asarray(margins, np.float32)
     spreads = null_spreads(pairs, seed) if (directed if learned is None else learned) else np.ones(pairs.n_items)
     if directed:
         return AttackerMargins(pairs, raw, np.nan_to_num(raw.astype(np.float64)), directed, spreads)
@@ -167,8 +167,7 @@ def measure_attacker(answers: AttackerMargins, p_factor: float = 1) -> Measure:
     wins, raw = (item_wins(pairs, m)[there] for m in (answers.margins, answers.raw))
     spread = float(np.sqrt(np.mean(answers.spreads[there] ** 2))) if there.any() else 1.0
     level = math.erf(normal_quantile(1 - (1 - LEVEL) / 2 / p_factor) * spread / math.sqrt(2))
-    how = MetricSettings(ties="half", level=min(level, 1 - 1e-12))
-    reached = share_interval(wins, np.ones(len(wins)), clusters, how)
+    reached = share_interval(wins, clusters, min(level, 1 - 1e-12))
     given = item_mean(pairs, bits(answers.log_odds))[there]
     leaked = bits_interval(given, clusters)
     return Measure(
@@ -194,7 +193,7 @@ def bits_interval(given: np.ndarray, clusters: np.ndarray) -> tuple[float, float
     # back.
     least, most = (float(np.min(given)), float(np.max(given))) if len(given) else (math.nan, math.nan)
     width = (most - least) or 1.0
-    interval = share_interval((given - least) / width, np.ones(len(given)), clusters, MetricSettings(ties="half"))
+    interval = share_interval((given - least) / width, clusters)
     low, high = (least + width * end for end in (interval.low, interval.high))
     return (math.nan, math.nan) if math.isnan(low + high) else (max(0.0, low), max(0.0, high))
 
@@ -214,7 +213,7 @@ def against_chance(wins: np.ndarray, clusters: np.ndarray, *, spread: float = 1.
     """
     if not len(wins):
         return math.nan
-    p = sign_flip_p(cluster_sums(np.asarray(wins, dtype=np.float64)[:, None] - 0.5, clusters)[:, 0])
+    p = sign_flip_p(cluster_sums(np.asarray(wins, np.float64)[:, None] - 0.5, clusters)[:, 0])
     if spread == 1.0 or p in (0.0, 1.0):
         return p
     return math.erfc(-normal_quantile(max(p, 1e-300) / 2) / spread / math.sqrt(2))
@@ -272,7 +271,7 @@ def distribution(values: Sequence[float] | np.ndarray) -> Distribution:
 
 
 def finite(values: Sequence[float] | np.ndarray) -> np.ndarray:
-    numbers = np.asarray(values, dtype=np.float64)
+    numbers = np.asarray(values, np.float64)
     return numbers[np.isfinite(numbers)]
 
 
@@ -297,6 +296,5 @@ def gap_shape(gaps: np.ndarray) -> GapShape:
     scale = float(np.abs(numbers).max()) if len(numbers) else math.nan
     counts = np.histogram(numbers / (scale or 1.0), bins=BINS, range=(-1, 1))[0] if len(numbers) else numbers
     whole, signs = distribution(numbers), np.sign(numbers)
-    shares = [mean_of(signs == sign) for sign in (1, 0, -1)]
-    figures = whole.n, whole.mean, whole.quantiles, shares[0], shares[1], shares[2]
-    return GapShape(*figures, scale, tuple(counts.tolist()))
+    positive, zero, negative = (mean_of(signs == sign) for sign in (1, 0, -1))
+    return GapShape(whole.n, whole.mean, whole.quantiles, positive, zero, negative, scale, tuple(counts.tolist()))

@@ -13,7 +13,7 @@ from creperie.auditing.folds import grouped_folds
 from creperie.auditing.learned import MarginSource, linear_out_of_fold, stacked
 from creperie.auditing.pairs import Pairs, one_thread, training_blocks
 from creperie.auditing.registry import entry_of
-from creperie.core import Progress, silent
+from creperie.core import Progress, batched, silent
 
 BATCH = 256
 
@@ -38,8 +38,7 @@ class EmbeddingLearner(MarginSource):
     def _encoded(self, texts: list[str], progress: Progress) -> np.ndarray:
         new = sorted(set(texts) - self._vectors.keys(), key=lambda t: (len(t), t))
         with progress("encode captions", len(new), "captions") as advance:
-            for start in range(0, len(new), BATCH):
-                batch = new[start : start + BATCH]
+            for batch in batched(new, BATCH):
                 self._vectors.update(zip(batch, self.encode(batch), strict=True))
                 advance(len(batch))
         return np.stack([self._vectors[t] for t in texts]).astype(np.float64)
@@ -65,7 +64,7 @@ class Ensemble(MarginSource):
         """Yield, for each fold, a mask of its items and the pairs of the other folds. The members are trained on these
         pairs; if no member learns, None takes their place.
         """
-        fold = np.zeros(pairs.n_items, dtype=np.int64)
+        fold = np.zeros(pairs.n_items, np.int64)
         for keep in training_blocks(pairs):
             fold[keep] = grouped_folds(pairs.own_group[keep], STACKING_FOLDS, self.seed)
         for k in np.unique(fold):
@@ -82,7 +81,7 @@ class Ensemble(MarginSource):
 
     def _learned(self, pairs: Pairs, name: str, progress: Progress) -> dict[str, np.ndarray]:
         asked = self._answers(self.members, pairs, progress)
-        margins = np.full(len(pairs), np.nan, dtype=np.float32)
+        margins = np.full(len(pairs), np.nan, np.float32)
         of_blocks = [keep[pairs.item] for keep in training_blocks(pairs)]
         blocks = [replace(pairs.of_items(keep), counted=None) for keep in training_blocks(pairs)]
         learning = [k for k, a in enumerate(self.members) if learns(a)]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,19 +23,12 @@ RATE, DROPOUT = 4e-3, 0.3
 BORDER, RARE, FIRST = 1, 2, 3
 
 
-@dataclass(frozen=True)
-class WordNetwork:
-    """Trains a network on some of the `texts` and scores others with it."""
-
-    texts: Sequence[str]
-    seed: int
-
-    def scores(self, train: np.ndarray, test: np.ndarray) -> list[np.ndarray]:
-        """Return the mean log-probability per word of each `test` caption, under a network trained on the `train`
-        captions.
-        """
-        some = np.random.default_rng(self.seed).permutation(train)[:MOST]
-        return [likelihoods([self.texts[i] for i in some], [self.texts[i] for i in test], self.seed)]
+def network_scores(texts: Sequence[str], seed: int, train: np.ndarray, test: np.ndarray) -> list[np.ndarray]:
+    """Return the mean log-probability per word of each `test` caption, under a network trained on the `train` captions.
+    Captions are given by their position in `texts`.
+    """
+    some = np.random.default_rng(seed).permutation(train)[:MOST]
+    return [likelihoods([texts[i] for i in some], [texts[i] for i in test], seed)]
 
 
 def likelihoods(learned: Sequence[str], asked: Sequence[str], seed: int = 0) -> np.ndarray:
@@ -53,7 +45,7 @@ def likelihoods(learned: Sequence[str], asked: Sequence[str], seed: int = 0) -> 
         torch.manual_seed(seed)
         model = _network(FIRST + len(number)).to("cuda" if torch.cuda.is_available() else "cpu")
         _train(model, _coded(learned, number), seed)
-    scores = np.zeros(len(asked), dtype=np.float32)
+    scores = np.zeros(len(asked), np.float32)
     lines = _coded(asked, number)
     model.eval()
     with torch.inference_mode():

@@ -20,6 +20,7 @@ import numpy as np
 from creperie.auditing.features import PairFeatures, pair_features
 from creperie.auditing.folds import fold_count
 from creperie.auditing.pairs import Pairs, one_thread, training_blocks
+from creperie.core import seeded
 
 DRAWS = 400
 #: Most pairs on which the null is simulated: whole clusters, at random.
@@ -51,7 +52,7 @@ def _few_clusters(pairs: Pairs, keep: np.ndarray, seed: int) -> np.ndarray:
     total = int(pairs.per_item[keep].sum())
     if total <= MOST:
         return keep
-    drawn = np.random.Generator(np.random.PCG64(seed)).random(int(pairs.cluster.max()) + 1) < MOST / total
+    drawn = seeded(seed).random(int(pairs.cluster.max()) + 1) < MOST / total
     return keep & drawn[pairs.cluster]
 
 
@@ -81,7 +82,7 @@ def null_accuracies(kernel: np.ndarray, pairs: Pairs, fold: np.ndarray, seed: in
     from scipy.linalg import inv
 
     _, cluster = np.unique(pairs.cluster[pairs.item], return_inverse=True)
-    rng = np.random.Generator(np.random.PCG64(seed))
+    rng = seeded(seed)
     roles = rng.choice([-1.0, 1.0], size=(int(cluster.max()) + 1, DRAWS))[cluster]
     strength = max(float(np.mean(np.diag(kernel))), 1e-9)
     inverse = inv(kernel + strength * np.eye(len(kernel)))

@@ -25,8 +25,9 @@ class AuditOptions:
 
     def __post_init__(self) -> None:
         if not 0.5 <= self.threshold < 1:
-            what = f"`threshold={self.threshold}` is out of range"
-            raise UsageError(what, hint="choose 0.5 (chance) or more, but less than 1")
+            raise UsageError(
+                f"`threshold={self.threshold}` is out of range", hint="choose 0.5 (chance) or more, but less than 1"
+            )
 
     def tree_parser(self) -> TreeParser | None:
         """Return the parser for comparing the syntax of captions; None if syntax is not compared."""
@@ -45,7 +46,7 @@ def changed_options(*groups: Any) -> dict[str, Any]:
     >>> changed_options(AuditOptions(("surface", "+judge"), syntax=True))
     {'attackers': 'surface,+judge', 'syntax': True}
     """
-    changed: dict[str, Any] = {}
+    changed = {}
     for group in groups:
         for name, about in options_in(type(group)).items():
             value = getattr(group, name)

@@ -75,7 +75,9 @@ class Pairs:
     subsets: tuple[str, ...]
     cluster: np.ndarray  #: cluster number per item; items that share an image or a pair of captions have the same
     fold: np.ndarray | None = None  #: fold number per item that attackers must use; None: drawn at random
-    counted: Any = None  #: the features that `counted_once` computed
+    counted: Any = (
+        None  #: features that `counted_once` computed for all pairs, and the indices of these pairs among them
+    )
 
     def __len__(self) -> int:
         return len(self.item)
@@ -94,7 +96,7 @@ class Pairs:
         """A mask of the balanced items. An item is balanced if it has several images, and if every pair also occurs in
         it with true and false exchanged. Each of its captions is then true as often as it is false.
         """
-        several = np.zeros(self.n_items, dtype=bool)
+        several = np.zeros(self.n_items, bool)
         several[self.item[self.row > 0]] = True
         item, a, b = (column[several[self.item]] for column in (self.item, self.left, self.right))
         keys = np.stack([item, np.minimum(a, b), np.maximum(a, b)])
@@ -117,7 +119,7 @@ class Pairs:
         """A group number for each item, like `group`, but computed within each training block (see `training_blocks`).
         The folds of a subset therefore do not depend on subsets outside its block.
         """
-        groups = np.zeros(self.n_items, dtype=np.int64)
+        groups = np.zeros(self.n_items, np.int64)
         for keep in training_blocks(self):
             groups[keep] = groups.max(initial=0) + 1 + self.of_items(keep).group
         return groups
@@ -131,7 +133,7 @@ class Pairs:
         same, mirror = self.left * width + self.right, self.right * width + self.left
         keys, items = np.unique(np.unique(np.stack([same, self.item]), axis=1)[0], return_counts=True)
         several, reversed_ = np.isin(same, keys[items > 1]), np.isin(mirror, keys) & ~self.balanced[self.item]
-        masks = np.zeros((2, self.n_items), dtype=bool)
+        masks = np.zeros((2, self.n_items), bool)
         masks[0][self.item[several]] = True
         masks[1][self.item[reversed_]] = True
         return masks[0], masks[1]
@@ -151,7 +153,7 @@ class Pairs:
         """A mask of the items in which the same text is both a true and a false caption. No model can get all their
         pairs right.
         """
-        mask = np.zeros(self.n_items, dtype=bool)
+        mask = np.zeros(self.n_items, bool)
         mask[self.item[self.left == self.right]] = True
         return mask
 
@@ -175,7 +177,7 @@ class Pairs:
             self.subsets,
             self.cluster[keep],
             None if self.fold is None else self.fold[keep],
-            None if self.counted is None else self.counted.of(chosen),
+            self.counted and (self.counted[0], self.counted[1][chosen]),
         )
 
     @cached_property
@@ -188,9 +190,9 @@ class Pairs:
         used = np.unique(np.concatenate([self.left, self.right]))
         texts = self.texts.array if isinstance(self.texts, ArrowTexts) else pa.array(self.texts, pa.string())
         order = used[pc.sort_indices(texts.take(pa.array(used))).to_numpy()]
-        rank = np.zeros(len(self.texts), dtype=np.int64)
+        rank = np.zeros(len(self.texts), np.int64)
         rank[order] = np.arange(len(order))
-        digest = np.zeros(len(self.texts), dtype=np.int64)
+        digest = np.zeros(len(self.texts), np.int64)
         digest[used] = [_digest(text) for text in self.captions_at(used)]
         # the sum of both: roles change nothing, nor do other items
         mixed = (digest[self.left] + digest[self.right]) * MIX ^ (self.row * MIX >> 7)
@@ -198,7 +200,7 @@ class Pairs:
         np.add.at(of_item, self.item, mixed)  # wraps around
         np.add.at(of_cluster, self.cluster, of_item[: self.n_items] * MIX)
         items = np.lexsort((of_cluster[self.cluster], of_item[: self.n_items]))
-        place = np.empty(self.n_items, dtype=np.int64)
+        place = np.empty(self.n_items, np.int64)
         place[items] = np.arange(self.n_items)
         pairs = np.argsort(place[self.item], kind="stable")
         same = replace(
@@ -211,7 +213,7 @@ class Pairs:
             subset=self.subset[items],
             cluster=codes_of(self.cluster[items])[0],
             fold=None if self.fold is None else self.fold[items],
-            counted=None if self.counted is None else self.counted.of(pairs),
+            counted=self.counted and (self.counted[0], self.counted[1][pairs]),
         )
         return same, items, pairs
 
@@ -225,7 +227,12 @@ class Pairs:
 
     def of_subset(self, name: str) -> Pairs:
         """Return the pairs of one subset."""
-        return self.of_items(self.subset == self.subsets.index(name))
+        return self.of_items(items_in(self, name))
+
+
+def items_in(pairs: Pairs, subset: str) -> np.ndarray:
+    """Return a mask of the items of a subset; of all items if `subset` is "all"."""
+    return np.ones(pairs.n_items, bool) if subset == "all" else pairs.subset == pairs.subsets.index(subset)
 
 
 def pairs_of(bench: Benchmark, *, positive: int | None = None) -> Pairs:
@@ -241,14 +248,7 @@ def image_pairs_of(bench: Benchmark) -> Pairs:
     In the result, `texts` are names of images.
     """
     shapes = caption_shapes(bench)[1]
-    offsets, images = bench.ragged("images")
-    names, code = distinct(images)
-    turned = [
-        (items, matrix.T, code[offsets[items][:, None] + np.arange(len(matrix))])
-        for items, matrix, _ in shapes
-        if len(matrix) > 1
-    ]
-    return _pairs(bench, ArrowTexts(names), turned, clusters(bench, shapes))
+    return _pairs(bench, *image_shapes(bench, shapes), clusters(bench, shapes))
 
 
 def _pairs(
@@ -258,7 +258,7 @@ def _pairs(
     `cluster` is the cluster number of each item. With `positive`, return only pairs with the true caption of this
     index.
     """
-    parts = [np.zeros((4, 0), dtype=np.int64)]
+    parts = [np.zeros((4, 0), np.int64)]
     for items, matrix, mine in shapes:
         for r, line in enumerate(matrix):
             asked = pairs_of_line(items, mine, line, positive)
@@ -323,6 +323,20 @@ def caption_shapes(bench: Benchmark) -> tuple[ArrowTexts, CaptionShapes]:
     return ArrowTexts(texts), by_shape
 
 
+def image_shapes(bench: Benchmark, shapes: CaptionShapes) -> tuple[ArrowTexts, CaptionShapes]:
+    """Return the same as `caption_shapes`, with images in place of captions: every matrix is turned round. Items with
+    one image are left out.
+    """
+    offsets, images = bench.ragged("images")
+    names, code = distinct(images)
+    turned = [
+        (items, matrix.T, code[offsets[items][:, None] + np.arange(len(matrix))])
+        for items, matrix, _ in shapes
+        if len(matrix) > 1
+    ]
+    return ArrowTexts(names), turned
+
+
 def distinct(texts: pa.Array) -> tuple[pa.Array, np.ndarray]:
     """Return the distinct texts in the order of their first appearance, and the index of each text in `texts` among
     them.
@@ -352,7 +366,7 @@ def _joined(items: int, *links: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
     Each of the `links` is a pair of arrays: items, and one key for each of them. Keys of different links are never
     compared.
     """
-    owner, keys = np.concatenate([owner for owner, _ in links]), np.zeros(0, dtype=np.int64)
+    owner, keys = np.concatenate([owner for owner, _ in links]), np.zeros(0, np.int64)
     for _, key in links:
         keys = np.concatenate([keys, keys.max(initial=-1) + 1 + key])
     return clusters_of(np.bincount(owner, minlength=items), keys[np.argsort(owner, kind="stable")])
@@ -379,13 +393,13 @@ def margins_of_scores(pairs: Pairs, scores: np.ndarray) -> np.ndarray:
     """Return the margin s(true) − s(false) of each pair, in float32. `scores` holds one score for each distinct
     caption.
     """
-    exact = np.asarray(scores, dtype=np.float32)
+    exact = np.asarray(scores, np.float32)
     return exact[pairs.left] - exact[pairs.right]
 
 
 def item_mean(pairs: Pairs, values: np.ndarray) -> np.ndarray:
     """Return, for each item, the mean of `values` over its pairs; NaN if it has none."""
-    total = np.bincount(pairs.item, weights=np.asarray(values, dtype=np.float64), minlength=pairs.n_items)
+    total = np.bincount(pairs.item, weights=np.asarray(values, np.float64), minlength=pairs.n_items)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(pairs.per_item > 0, total / pairs.per_item, np.nan)
 

@@ -15,8 +15,8 @@ import numpy as np
 from creperie.auditing.attackers import TextAttacker
 from creperie.auditing.measure import mean_of
 from creperie.bench import Benchmark, Item
-from creperie.core import DataError, Progress, UsageError, silent
-from creperie.metrics import MetricSettings, share_interval
+from creperie.core import DataError, Progress, UsageError
+from creperie.metrics import share_interval
 
 #: Kinds of foil under other names. The paper compares CREPE's negations with its own additions: both ask whether
 #: something is there at all.
@@ -107,16 +107,17 @@ def _paired(own: list[_Foil], theirs: list[_Foil]) -> Iterable[tuple[_Foil, str]
 
 
 def compare_pairwise(
-    a: Benchmark, b: Benchmark, attackers: Sequence[TextAttacker], *, progress: Progress = silent
+    a: Benchmark, b: Benchmark, attackers: Sequence[TextAttacker], *, progress: Progress
 ) -> list[PairwiseRow]:
     """Return one row for each kind of foil and attacker. A row has the mean score of each benchmark's foils, and how
     often the foil of `b` scores higher.
     """
     matches = pair_foils(a, b)
     if not matches:
-        what = "the two benchmarks share no true caption within a kind of foil"
         hint = "compare benchmarks made from the same captions, with subsets of the same name or beginning"
-        raise DataError(what, where=f"{a.name}, {b.name}", hint=hint)
+        raise DataError(
+            "the two benchmarks share no true caption within a kind of foil", where=f"{a.name}, {b.name}", hint=hint
+        )
     kinds = list(dict.fromkeys(m.kind for m in matches))
     rows = []
     for attacker in attackers:
@@ -132,7 +133,7 @@ def compare_pairwise(
 def _row(kind: str, attacker: str, left: np.ndarray, right: np.ndarray, sources: Sequence[str]) -> PairwiseRow:
     better = 0.5 + 0.5 * (right > left) - 0.5 * (right < left)
     clusters = np.unique(np.array(sources), return_inverse=True)[1]
-    sure = share_interval(better, np.ones(len(better)), clusters, MetricSettings(ties="half"))
+    sure = share_interval(better, clusters)
     return PairwiseRow(
         kind,
         attacker,

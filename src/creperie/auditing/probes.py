@@ -8,15 +8,16 @@ measures accuracy with the images and with noise in their place.
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from creperie.auditing.measure import mean_of
 from creperie.bench import Benchmark, Item, from_items, open_image
-from creperie.core import Progress, UsageError, silent, unknown
+from creperie.core import Json, Progress, UsageError, batched, check_name, silent
 from creperie.lang import parse
 from creperie.making import (
     SHUFFLES,
@@ -58,7 +59,7 @@ class ScoreSpread:
     void: int  #: items left out because a score is missing
     mean: float
     quartiles: tuple[float, float, float, float, float]  #: minimum, 25 %, median, 75 %, maximum
-    gap: float = float("nan")
+    gap: float = math.nan
     above: int = 0
     ties: int = 0
 
@@ -74,9 +75,9 @@ class Probed:
     items: int
     left_out: Mapping[str, int]
     spreads: tuple[ScoreSpread, ...] = ()
-    rows: tuple[dict[str, Any], ...] = ()
+    rows: tuple[Json, ...] = ()
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> Json:
         about = {"probe": self.probe, "benchmark": self.benchmark, "items": self.items, "left_out": dict(self.left_out)}
         return {**about, "spreads": [vars(s) for s in self.spreads], "rows": list(self.rows)}
 
@@ -103,15 +104,15 @@ def probe_order(
     of each image is used.
     """
     captions = captions_of(bench)
-    items: list[Item] = []
-    left_out = {"shuffles are alike": 0}  # too short to be shuffled in four ways
-    seen: set[tuple[str, ...]] = set()
+    items = []
+    left_out = Counter({"shuffles are alike": 0})  # too short to be shuffled in four ways
+    seen = set()
     for source, texts in _shuffled(captions.sources, ORDERS, seed):
         if source.text in texts:
             left_out["shuffles are alike"] += 1
             continue
         if references and (not source.others or source.images in seen):
-            left_out["no other caption"] = left_out.get("no other caption", 0) + (not source.others)
+            left_out["no other caption"] += not source.others
             continue
         seen.add(source.images)
         # The first caption is the reference; without references, a generated caption takes its place.
@@ -121,7 +122,7 @@ def probe_order(
     writer = captioner or next((m for m in models if not isinstance(m, str) or m.startswith(("vlm:", "api:"))), "")
     judged: Benchmark | None = None
     descriptions: tuple[dict[str, str], ...] = ()
-    spreads: list[ScoreSpread] = []
+    spreads = []
     for model in models:
         (run,) = score_all([shuffled], [model], options, progress=progress)
         if not references and not {"image_text", "text"} & set(run.inputs):
@@ -149,10 +150,8 @@ def _described(
     model = load_model(writer, device=options.device, dtype=options.dtype) if isinstance(writer, str) else writer
     items = list(shuffled)
     descriptions: list[str] = []
-    for at in range(0, len(items), TOGETHER):
-        descriptions += caption_images(
-            model, [open_image(shuffled.images, i.images[0]) for i in items[at : at + TOGETHER]]
-        )
+    for batch in batched(items, TOGETHER):
+        descriptions += caption_images(model, [open_image(shuffled.images, item.images[0]) for item in batch])
     described = [
         replace(i, captions=(text, *i.captions[1:])) for i, text in zip(items, descriptions, strict=True) if text
     ]
@@ -175,20 +174,15 @@ def _spreads(run: Run, kinds: Sequence[str]) -> list[ScoreSpread]:
     table = _first_row(run)[:, 1:]
     whole = np.isfinite(table).all(axis=1)
     complete = table[whole].astype(np.float64)
-    unit = float(np.sqrt(complete.var(axis=0).mean())) if len(complete) else float("nan")
+    unit = float(np.sqrt(complete.var(axis=0).mean())) if len(complete) else math.nan
     spreads = []
     for column, kind in enumerate(kinds):
         scores = complete[:, column]
         points = np.quantile(scores, [0, 0.25, 0.5, 0.75, 1]) if len(complete) else np.full(5, np.nan)
-        spread = ScoreSpread(
-            run.model, metric_of(run), kind, len(complete), int((~whole).sum()), mean_of(scores), (*points.tolist(),)
-        )
-        if column:
-            differences = table[whole, 0] - table[whole, column]
-            gap = mean_of(differences) / unit if unit else float("nan")
-            above, ties = int((differences > 0).sum()), int((differences == 0).sum())
-            spread = replace(spread, gap=gap, above=above, ties=ties)
-        spreads.append(spread)
+        about = run.model, metric_of(run), kind, len(complete), int((~whole).sum()), mean_of(scores)
+        lead = table[whole, 0] - table[whole, column] if column else np.zeros(0)
+        gap = mean_of(lead) / unit if unit else math.nan
+        spreads.append(ScoreSpread(*about, (*points.tolist(),), gap, int((lead > 0).sum()), int((lead == 0).sum())))
     return spreads
 
 
@@ -225,17 +219,16 @@ def probe_cases(
     words.
     """
     for name in shuffles:
-        if name not in SHUFFLES:
-            raise unknown("shuffle", name, SHUFFLES)
+        check_name("shuffle", name, SHUFFLES)
     captions = captions_of(bench)
     maker = content_maker("content", MakeOptions(seed=seed, others=others), captions)
     proposals = maker.propose(captions.sources)
-    items: list[Item] = []
-    left_out: dict[str, int] = {}
+    items = []
+    left_out: Counter[str] = Counter()
     for (source, foils), proposal in zip(_shuffled(captions.sources, shuffles, seed), proposals, strict=True):
         why = proposal.skipped or ("shuffles are alike" if source.text in foils else "")
         if why:
-            left_out[why] = left_out.get(why, 0) + 1
+            left_out[why] += 1
             continue
         bare, *fluent = (c.text for c in proposal.candidates)
         items += [
@@ -244,7 +237,7 @@ def probe_cases(
             _item(source, CASES[2], (bare, *fluent)),
         ]
     three = _benchmark(bench, "cases", items)
-    rows: list[dict[str, Any]] = []
+    rows = []
     for model in models:
         (run,) = score_all([three], [model], options, progress=progress)
         chosen = next((t for t in ("itt", "blind") if t in run.tasks), "")
@@ -268,7 +261,7 @@ def probe_images(
     progress: Progress = silent,
 ) -> Probed:
     """Return accuracies by subset, with the images and with noise in their place (Figure 4 of the SADE paper)."""
-    rows: list[dict[str, Any]] = []
+    rows = []
     for model in models:
         asked = replace(options or ScoreOptions(), tasks=("itt",))
         with_image, without = score_all([bench, blind_twin(bench, "noise", seed)], [model], asked, progress=progress)
@@ -310,6 +303,9 @@ def _item(source: SourceCaption, subset: str, captions: tuple[str, ...], true: i
 
 def _benchmark(bench: Benchmark, probe: str, items: Sequence[Item]) -> Benchmark:
     if not items:
-        what = f"no caption can be used for the probe {probe!r}"
-        raise UsageError(what, where=bench.name, hint="use a benchmark with longer captions, or with more of them")
+        raise UsageError(
+            f"no caption can be used for the probe {probe!r}",
+            where=bench.name,
+            hint="use a benchmark with longer captions, or with more of them",
+        )
     return from_items(f"{bench.name}~{probe}", items, images=bench.images)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from creperie.core import packaged_toml, unknown
+from creperie.core import check_name, packaged_toml
 
 #: Why an attacker of the standard battery was not run in a quick audit.
 NOT_QUICK = "left out of a quick audit"
@@ -31,6 +31,11 @@ class AttackerEntry:
     sign: int = 1
     prefers: str = ""
     otherwise: str = ""
+
+    @property
+    def choices(self) -> tuple[str, str]:
+        """What the attacker chooses, and what it chooses if its rule is reversed."""
+        return self.prefers, self.otherwise
 
 
 _TABLE: dict[str, dict[str, Any]] = packaged_toml("creperie.auditing", "attackers.toml")
@@ -69,8 +74,7 @@ def planned_battery(names: Sequence[str] = ()) -> list[AttackerEntry]:
     standard = [entry.name for entry in REGISTRY.values() if entry.battery in batteries]
     chosen = standard if not names or "quick" in names else names
     for name in chosen:
-        if name not in REGISTRY:
-            raise unknown("attacker", name, REGISTRY)
+        check_name("attacker", name, REGISTRY)
     return [REGISTRY[name] for name in dict.fromkeys((*chosen, "cues"))]
 
 

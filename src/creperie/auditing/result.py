@@ -9,16 +9,16 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from creperie.auditing.advice import advice_on
+from creperie.auditing.advice import next_command
 from creperie.auditing.attackers import Attacker
 from creperie.auditing.cues import Cue, cues_to_list, surest
 from creperie.auditing.large import ExactCount
 from creperie.auditing.likeness import Likeness
 from creperie.auditing.measure import AttackerMargins, GapShape, gap_shape
-from creperie.auditing.pairs import Pairs, item_gaps
+from creperie.auditing.pairs import Pairs, item_gaps, items_in
 from creperie.auditing.symmetry import Symmetry
 from creperie.auditing.verdict import ALL, AuditRow, Judgement, by_strength, distinct_tests
-from creperie.core import Framed, counted, html_table, late, percent, write_json
+from creperie.core import Framed, counted, html_table, late, percent, write_json, write_text
 
 #: Pairs of a subset that are shown as examples.
 EXAMPLES = 3
@@ -72,7 +72,7 @@ class Audit(Framed):
     @property
     def next(self) -> str:
         """The command to type next."""
-        return advice_on(self.whole, english=self.language.startswith("en")).command(self.spec, self.part)
+        return next_command(self.whole, self.spec, self.part, english=self.language.startswith("en"))
 
     @property
     def code(self) -> int:
@@ -83,11 +83,12 @@ class Audit(Framed):
         """Write the audit as JSON, in the form of `creperie audit --json`. If the name ends in .html, write it as an
         HTML page.
         """
-        if Path(path).suffix == ".html":
-            late("creperie.auditing", "write_audit_page")(late("creperie.auditing", "audit_document")(self), Path(path))
+        file = Path(path)
+        if file.suffix == ".html":
+            write_text(file, self.to_html())
         else:
-            write_json(Path(path), late("creperie.auditing", "audit_document")(self))
-        return Path(path)
+            write_json(file, late("creperie.auditing", "audit_document")(self))
+        return file
 
     def to_html(self) -> str:
         """Return the audit as one HTML page."""
@@ -116,8 +117,7 @@ class Audit(Framed):
 
 def answers_on(answers: AttackerMargins, subset: str) -> AttackerMargins:
     """Return an attacker's answers on one subset, or all answers if `subset` is "all"."""
-    pairs = answers.pairs
-    return answers if subset == ALL else answers.of_items(pairs.subset == pairs.subsets.index(subset))
+    return answers if subset == ALL else answers.of_items(items_in(answers.pairs, subset))
 
 
 def cues_of(
@@ -128,8 +128,7 @@ def cues_of(
     """
     tests, cues = len(distinct_tests(rows)), {}
     for subset in pairs.subsets:
-        items = np.flatnonzero(pairs.subset == pairs.subsets.index(subset))
-        of_subset = pairs.of_subset(subset)
+        items, of_subset = np.flatnonzero(items_in(pairs, subset)), pairs.of_subset(subset)
         subset_cues = [cue for row in rows if row.subset == subset and not row.view for cue in row.cues]
         shown = cues_to_list(subset_cues, threshold, tests)
         cues[subset] = [(cue, _example(of_subset, cue.example, items, ids)) for cue in shown]
@@ -146,7 +145,7 @@ def examples_of(
         if not ranked:
             continue
         of_subset = answers_on(answers[ranked[0].attacker], subset)
-        items = np.flatnonzero(pairs.subset == pairs.subsets.index(subset))
+        items = np.flatnonzero(items_in(pairs, subset))
         examples[subset] = [
             replace(_example(of_subset.pairs, pair, items, ids), margin=float(of_subset.margins[pair]))
             for pair in surest(of_subset.pairs, np.nan_to_num(of_subset.margins), EXAMPLES)
@@ -162,6 +161,7 @@ def _example(pairs: Pairs, pair: int, items: np.ndarray, ids: Sequence[str]) -> 
 def shapes_of(pairs: Pairs, answers: dict[str, AttackerMargins]) -> dict[str, dict[str, GapShape]]:
     """Return the distributions of the items' gaps (see `item_gaps`), by subset and attacker."""
     gaps = {name: item_gaps(pairs, margins.raw) for name, margins in answers.items()}
-    parts: dict[str, np.ndarray] = {s: pairs.subset == k for k, s in enumerate(pairs.subsets)}
-    parts[ALL] = np.ones(pairs.n_items, dtype=bool)
-    return {s: {name: gap_shape(gap[part]) for name, gap in gaps.items()} for s, part in parts.items()}
+    return {
+        subset: {name: gap_shape(gap[items_in(pairs, subset)]) for name, gap in gaps.items()}
+        for subset in (*pairs.subsets, ALL)
+    }

@@ -30,7 +30,7 @@ from creperie.auditing.measure import (
 )
 from creperie.auditing.null import BOUND
 from creperie.auditing.options import AuditOptions
-from creperie.auditing.pairs import ArrowTexts, Pairs, image_pairs_of, item_gaps, own_foils, pairs_of
+from creperie.auditing.pairs import ArrowTexts, Pairs, image_pairs_of, item_gaps, items_in, own_foils, pairs_of
 from creperie.auditing.registry import entry_of, several_learned
 from creperie.auditing.result import Audit, answers_on, cues_of, examples_of, shapes_of
 from creperie.auditing.sampling import Sample, over_all_pairs, sample_for
@@ -94,8 +94,11 @@ def audit(
     sent, not_sent, foreign = _attackers_to_run(options, models, language)
     pairs, seeing = pairs_of(bench), models.image_attacker(bench.images)
     if not len(pairs) and seeing is None:
-        hint = "if items have several images, pass `image_encoder=` for an attacker that sees only images"
-        raise DataError("no item has both a true and a false caption", where=bench.name, hint=hint)
+        raise DataError(
+            "no item has both a true and a false caption",
+            where=bench.name,
+            hint="if items have several images, pass `image_encoder=` for an attacker that sees only images",
+        )
     if engine is not None:
         score_ahead(sent, models, pairs.texts, engine)
     attack = Attack(tuple(sent), models.seed, options.threshold, progress or silent)
@@ -244,7 +247,7 @@ class Attack:
         The view P1-N compares the first true caption of each item with the false captions, P2-N the second, and so on.
         If every true caption has its own foil, it is compared only with that foil (P1-N1, P2-N2 …).
         """
-        rows: list[AuditRow] = []
+        rows = []
         own = own_foils(bench)
         for k in range(pairs.most_positives):
             rows += self.on(self.counted(pairs_of(bench, positive=k)), f"P{k + 1}-N{k + 1 if own else ''}")[0]
@@ -310,7 +313,7 @@ class Attack:
             figures = measure_attacker(of_subset, sample.p_factors[subset] if sample else 1)
             figures = replace(figures, p=min(1.0, figures.p * best.tried), high=max(figures.high, best.high))
             if subset != ALL:
-                raw[(answers.pairs.subset == answers.pairs.subsets.index(subset))[answers.pairs.item]] = of_subset.raw
+                raw[items_in(answers.pairs, subset)[answers.pairs.item]] = of_subset.raw
             if figures.n and figures.nans < figures.pairs:
                 choice = attacker.prefers if figures.direction > 0 else attacker.otherwise
                 if best.cue:
@@ -333,7 +336,7 @@ class Attack:
         models: AttackerModels,
     ) -> Measurements:
         """Return all measurements for the verdict on a subset, or on "all"."""
-        of_subset = np.ones(pairs.n_items, dtype=bool) if subset == ALL else pairs.subset == pairs.subsets.index(subset)
+        of_subset = items_in(pairs, subset)
         attackable, seen = of_subset & (pairs.per_item > 0), [r for r in rows if r.subset == subset]
         count = int(attackable.sum())
         answers = effective_items((r.measure for r in seen), count)
@@ -398,7 +401,7 @@ def repaired(bench: Benchmark) -> Benchmark:
     the same.
     """
     offsets, captions = bench.ragged("captions")
-    tidied: list[str] = []
+    tidied = []
     for captions_of_item in (row for piece in bench.pieces(["captions"], 1024) for row in piece.column(0).to_pylist()):
         tidied += tidy_together(captions_of_item)
     texts = pa.array(tidied, pa.string())

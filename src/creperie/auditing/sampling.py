@@ -25,7 +25,7 @@ from creperie.auditing.model_attackers import Ensemble
 from creperie.auditing.pairs import Pairs
 from creperie.auditing.registry import entry_of
 from creperie.auditing.verdict import ALL, leaks
-from creperie.core import Progress, silent
+from creperie.core import Progress, seeded, silent
 
 #: Items of a subset at each early look.
 STEPS = (100, 500)
@@ -88,9 +88,9 @@ def drawn(pairs: Pairs, sizes: Mapping[str, int], seed: int) -> np.ndarray:
     or is used up.
     """
     ordered, items, _ = pairs.by_content
-    rank = np.empty(pairs.n_items, dtype=np.int64)
-    rank[items] = np.random.Generator(np.random.PCG64(seed)).permutation(pairs.n_items)[ordered.cluster]
-    keep = np.zeros(pairs.n_items, dtype=bool)
+    rank = np.empty(pairs.n_items, np.int64)
+    rank[items] = seeded(seed).permutation(pairs.n_items)[ordered.cluster]
+    keep = np.zeros(pairs.n_items, bool)
     for s, name in enumerate(pairs.subsets):
         members = np.flatnonzero((pairs.subset == s) & (pairs.per_item > 0))
         last = np.sort(rank[members])[min(sizes[name], len(members)) - 1] if len(members) else -1
@@ -188,7 +188,7 @@ def over_all_pairs(pairs: Pairs, keep: np.ndarray, answers: AttackerMargins) -> 
     pairs are NaN.
     """
     asked = keep[pairs.item]
-    raw, log_odds = np.full(len(pairs), np.nan, dtype=np.float32), np.zeros(len(pairs))
+    raw, log_odds = np.full(len(pairs), np.nan, np.float32), np.zeros(len(pairs))
     spreads = np.ones(pairs.n_items)
     raw[asked], log_odds[asked], spreads[keep] = answers.raw, answers.log_odds, answers.spreads
     return AttackerMargins(pairs, raw, log_odds, answers.directed, spreads)

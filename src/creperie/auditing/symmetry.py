@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from creperie.auditing.pairs import caption_shapes, distinct, pairs_of_line
+from creperie.auditing.pairs import caption_shapes, image_shapes, pairs_of_line
 from creperie.bench import Benchmark, Item
 from creperie.core import percent
 
@@ -97,16 +97,10 @@ def symmetry_of(bench: Benchmark, subset: str = "") -> Symmetry:
     """
     bench = bench.only([subset]) if subset else bench
     shapes = caption_shapes(bench)[1]
-    offsets, images = bench.ragged("images")
-    code = distinct(images)[1]
-    of_text = [pairs_of_line(items, captions, line) for items, matrix, captions in shapes for line in matrix]
-    of_images = [
-        pairs_of_line(items, code[offsets[items][:, None] + np.arange(len(matrix))], line)
-        for items, matrix, _ in shapes
-        for line in (matrix.T if len(matrix) > 1 else ())
-    ]
-    text, broken = _balance(of_text)
-    seen, more = _balance(of_images)
+    (text, broken), (seen, more) = (
+        _balance([pairs_of_line(items, names, line) for items, matrix, names in side for line in matrix])
+        for side in (shapes, image_shapes(bench, shapes)[1])
+    )
     ids = bench.column("id").take(pa.array(np.union1d(broken, more))).to_pylist()
     return Symmetry(subset or "all", len(bench), text, seen, tuple(ids))
 

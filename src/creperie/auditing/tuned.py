@@ -10,7 +10,7 @@ applied to a choice between two captions.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ import numpy as np
 from creperie.auditing.learned import MarginSource
 from creperie.auditing.null import FEWEST
 from creperie.auditing.pairs import Pairs, training_blocks
-from creperie.core import Progress
+from creperie.core import Progress, batched
 
 FOLDS = 3
 #: Most pairs that one model learns from, by device: beyond that, a processor takes minutes more per fold.
@@ -40,12 +40,11 @@ class TunedLanguageModel(MarginSource):
     open: Callable[[], Any]  #: loads the language model: an adapter with `model`, `place`, `start` and `token_ids`
 
     def _learned(self, pairs: Pairs, name: str, progress: Progress) -> dict[str, np.ndarray]:
-        margins = np.full(len(pairs), np.nan, dtype=np.float32)
+        margins = np.full(len(pairs), np.nan, np.float32)
         adapter = self.open()
-        lines = dict[int, list[int]]()
         used = np.unique(np.concatenate([pairs.left, pairs.right]))
-        for index, ids in zip(used.tolist(), adapter.token_ids(pairs.captions_at(used)), strict=True):
-            lines[index] = adapter.start + ids or [0]
+        ids_of_texts = zip(used.tolist(), adapter.token_ids(pairs.captions_at(used)), strict=True)
+        lines = {index: adapter.start + ids or [0] for index, ids in ids_of_texts}
         asked = [(lines[a], lines[b]) for a, b in zip(pairs.left.tolist(), pairs.right.tolist())]
         with progress(name, len(pairs), "pairs") as advance:
             for keep in training_blocks(pairs):
@@ -120,14 +119,9 @@ def _scored(scorer: Any, lines: Sequence[list[int]]) -> np.ndarray:
     distinct = sorted({tuple(line) for line in lines}, key=lambda line: (len(line), line))
     scores = dict[tuple[int, ...], float]()
     with torch.inference_mode():
-        for batch in _in_batches(distinct):
+        for batch in batched(distinct, ASKED):
             scores.update(zip(batch, scorer(batch).tolist()))
-    return np.array([scores[tuple(line)] for line in lines], dtype=np.float32)
-
-
-def _in_batches(lines: Sequence[tuple[int, ...]]) -> Iterator[Sequence[tuple[int, ...]]]:
-    for start in range(0, len(lines), ASKED):
-        yield lines[start : start + ASKED]
+    return np.array([scores[tuple(line)] for line in lines], np.float32)
 
 
 def _scorer(body: Any, device: Any) -> Any:

@@ -237,20 +237,15 @@ class Judgement:
             parts.append(f"not run: {', '.join(seen.abstained)} ({needed})")
         if seen.sample:
             asked = ", ".join(f"{', '.join(names)} on {n:,}" for n, names in seen.sample)
-            parts.append(f"{asked} of {seen.items:,} items (--full takes all: about {self._more_time} more)")
+            seconds = sum((seen.items - n) * entry_of(name).seconds for n, names in seen.sample for name in names)
+            time = f"{seconds / 60:,.0f} minutes" if seconds > 90 else f"{max(1, round(seconds, -1)):.0f} seconds"
+            parts.append(f"{asked} of {seen.items:,} items (--full takes all: about {time} more)")  # on one core
         if seen.drawn:
             parts.append(f"on a random sample of {seen.items:,} of {seen.drawn:,} items (--full takes all)")
         if seen.unsolvable:
             some = ", ".join(seen.unsolvable[:3]) + (", …" if len(seen.unsolvable) > 3 else "")
             parts.append(f"{len(seen.unsolvable)} unsolvable (a true caption is also a false one: {some})")
         return "; ".join(parts)
-
-    @property
-    def _more_time(self) -> str:
-        """The additional time that an audit with `--full` would take on one core, as text."""
-        seen = self.measured
-        seconds = sum((seen.items - n) * entry_of(name).seconds for n, names in seen.sample for name in names)
-        return f"{seconds / 60:,.0f} minutes" if seconds > 90 else f"{max(1, round(seconds, -1)):.0f} seconds"
 
     @property
     def power(self) -> str:
@@ -366,30 +361,33 @@ def judge(seen: Measurements) -> Judgement:
     below = [r for r in reversed(ordered) if r.p_holm < SIGNIFICANCE and r.measure.accuracy < 0.5]
     wrong = [r for r in below if _upper(r) >= seen.threshold]
     widest = max(measured, key=_upper, default=None)
-    clean = Judgement(
+    families = dict.fromkeys(family_of(row.attacker) for row in measured)
+    verdict, strongest, full = "unsolvable" if seen.unsolvable else "clean", next(iter(ordered), None), False
+    bound, needed = (_upper(widest), _needed(widest, seen.threshold)) if widest else (math.nan, 0)
+    if through:
+        verdict = "leaks"
+    elif seen.all_balanced:
+        pass
+    elif wrong:
+        verdict, strongest = "anti-learned", wrong[0]
+    elif seen.missing:
+        verdict = "incomplete"
+    elif not bound < seen.threshold:
+        verdict, strongest = "not shown", widest
+        sampled = widest is not None and widest.measure.n < max(r.measure.n for r in measured)
+        full = bool(seen.sample) and sampled and needed <= seen.items
+    return Judgement(
         seen,
-        "unsolvable" if seen.unsolvable else "clean",
+        verdict,
         fix=next((fix for fix in FIXES if fix in {r.fix for r in through}), ""),
         through=through,
-        strongest=ordered[0] if ordered else None,
+        strongest=strongest,
         headline=_strongest_of_all(measured),
-        bound=_upper(widest) if widest else math.nan,
-        against=_families(measured),
-        needed=_needed(widest, seen.threshold) if widest else 0,
+        bound=bound,
+        against=tuple(sorted(families, key=lambda name: name in LEARNED_FAMILIES)),
+        needed=needed,
+        full=full,
     )
-    if through:
-        return replace(clean, verdict="leaks")
-    if seen.all_balanced:
-        return clean
-    if wrong:
-        return replace(clean, verdict="anti-learned", strongest=wrong[0])
-    if seen.missing:
-        return replace(clean, verdict="incomplete")
-    if not clean.bound < seen.threshold:
-        sampled = widest is not None and widest.measure.n < max(r.measure.n for r in measured)
-        full = bool(seen.sample) and sampled and clean.needed <= seen.items
-        return replace(clean, verdict="not shown", strongest=widest, full=full)
-    return clean
 
 
 def _strongest_of_all(rows: Sequence[AuditRow]) -> AuditRow | None:
@@ -437,11 +435,6 @@ def _needed(row: AuditRow, threshold: float) -> int:
         return 0
     spread = m.n * (limit - far) ** 2 / (limit * (1 - limit)) * aim * (1 - aim)
     return next((n for p in shares if (n := math.ceil(spread / (aim - p) ** 2)) > m.n), m.n + 1)
-
-
-def _families(rows: Iterable[AuditRow]) -> tuple[str, ...]:
-    families = dict.fromkeys(family_of(row.attacker) for row in rows)
-    return tuple(sorted(families, key=lambda name: name in LEARNED_FAMILIES))
 
 
 def judge_all(whole: Judgement, subsets: Sequence[Judgement]) -> Judgement:

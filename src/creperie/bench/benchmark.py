@@ -31,6 +31,7 @@ from creperie.core import (
     listing,
     open_parquet,
     reading_parquet,
+    seeded,
     unknown,
 )
 
@@ -403,7 +404,7 @@ class Benchmark(Framed):
         """
         if n < 0:
             raise UsageError(f"cannot sample {n} items", where=self.name, hint="choose 0 or more")
-        rng = np.random.Generator(np.random.PCG64(seed))
+        rng = seeded(seed)
         keep = np.zeros(len(self), bool)
         keep[rng.permutation(len(self))[:n]] = True
         return self.keeping(keep, "sample", n=n, seed=seed)

@@ -10,7 +10,7 @@ import numpy as np
 
 from creperie.bench.benchmark import Benchmark
 from creperie.bench.spec import BenchmarkSpec, load
-from creperie.core import UsageError, option
+from creperie.core import UsageError, option, seeded
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def limited(bench: Benchmark, limit: float, seed: int | None = None) -> Benchmar
     """
     if seed is None and limit >= 1:
         return bench.head(int(limit))
-    rng = np.random.Generator(np.random.PCG64(seed or 0))
+    rng = seeded(seed or 0)
     codes = bench.column("subset").combine_chunks().dictionary_encode().indices.to_numpy()
     keep = np.zeros(len(bench), bool)
     for code in range(int(codes.max(initial=-1)) + 1):

@@ -1,4 +1,5 @@
 from creperie.core.arguments import explained as explained
+from creperie.core.batches import batched as batched
 from creperie.core.checksums import UNCHECKED as UNCHECKED
 from creperie.core.checksums import check_files as check_files
 from creperie.core.checksums import checked as checked
@@ -11,6 +12,7 @@ from creperie.core.digests import file_state as file_state
 from creperie.core.digests import path_digest as path_digest
 from creperie.core.digests import remembered_sha256 as remembered_sha256
 from creperie.core.doors import late as late
+from creperie.core.draws import seeded as seeded
 from creperie.core.errors import CreperieError as CreperieError
 from creperie.core.errors import DataError as DataError
 from creperie.core.errors import MissingExtraError as MissingExtraError
@@ -18,6 +20,7 @@ from creperie.core.errors import ModelError as ModelError
 from creperie.core.errors import UnknownNameError as UnknownNameError
 from creperie.core.errors import UsageError as UsageError
 from creperie.core.errors import as_flags as as_flags
+from creperie.core.errors import check_name as check_name
 from creperie.core.errors import missing_extra as missing_extra
 from creperie.core.errors import missing_module as missing_module
 from creperie.core.errors import unknown as unknown

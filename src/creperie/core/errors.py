@@ -7,7 +7,7 @@ prints them as its own options.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 
 class CreperieError(Exception):
@@ -63,6 +63,12 @@ def unknown(kind: str, name: str, choices: Iterable[str], *, where: object = "")
     hint = f"did you mean {lowered[near[0]]!r}? " if near else ""
     listed = ", ".join(known) if len(known) <= 40 else ", ".join(known[:40]) + ", …"
     return UnknownNameError(f"unknown {kind} {name!r}", where=where, hint=f"{hint}Known: {listed}")
+
+
+def check_name(kind: str, name: str, choices: Collection[str], *, where: object = "") -> None:
+    """Raise the error for an unknown name if `name` is not among the choices."""
+    if name not in choices:
+        raise unknown(kind, name, choices, where=where)
 
 
 #: module → the extra of creperie that installs it; for any other module the hint names the package itself

@@ -137,11 +137,11 @@ class CaptionPool:
         If `things` are given, only captions that name one of them are included.
         """
         own = set(words(text))
-        shared = np.zeros(len(self.texts), dtype=np.int64)
+        shared = np.zeros(len(self.texts), np.int64)
         for word in own:
             shared[self.holders.get(word, [])] += 1
         alike = shared / np.maximum(1, len(own) + self.lengths - shared)
-        rows = [self.holders.get(thing.split()[-1], np.empty(0, dtype=np.int64)) for thing in things]
+        rows = [self.holders.get(thing.split()[-1], np.empty(0, np.int64)) for thing in things]
         some = np.unique(np.concatenate(rows)) if rows else np.arange(len(self.texts))
         for k in some[np.argsort(-alike[some], kind="stable")]:
             yield self.texts[k], float(alike[k])
@@ -177,7 +177,7 @@ def _pool(images: Mapping[str, frozenset[str]]) -> CaptionPool:
     for k, bag in enumerate(bags):
         for word in bag:
             holders.setdefault(word, []).append(k)
-    index = {word: np.array(rows, dtype=np.int64) for word, rows in holders.items()}
+    index = {word: np.array(rows, np.int64) for word, rows in holders.items()}
     scenes = {text: spatial(text) for text in texts}
     return CaptionPool(images, texts, np.array([len(bag) for bag in bags]), index, scenes)
 

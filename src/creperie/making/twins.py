@@ -14,7 +14,7 @@ from functools import cache, partial
 from typing import Any
 
 from creperie.bench import LEVELS, PAIRED, Item
-from creperie.core import unknown
+from creperie.core import check_name
 from creperie.lang import CONTRADICTED, Spatial, exchange_truth, open_wordnet, parse, spatial, truth
 from creperie.making.candidate import IN_ANOTHER, Candidate, Proposal
 from creperie.making.checks import why_unfit
@@ -113,8 +113,7 @@ class TwinMiner(Maker):
 
 def twin_miner(name: str, options: MakerOptions, captions: Captions) -> TwinMiner:
     """Search all captions, and return the maker `mine:twins`."""
-    if options.evidence not in LEVELS:
-        raise unknown("evidence level", options.evidence, LEVELS)
+    check_name("evidence level", options.evidence, LEVELS)
     open_wordnet()  # fails now if WordNet is missing
     search = TwinSearch(captions, options)
     pairs = search.pairs()

@@ -101,7 +101,7 @@ def difference_hash(store: ImageStore, reference: str) -> np.ndarray | None:
         image = open_image(store, reference)
     except ImageError:
         return None
-    grey = np.asarray(image.convert("L").resize((_SIDE + 1, _SIDE)), dtype=np.int16)
+    grey = np.asarray(image.convert("L").resize((_SIDE + 1, _SIDE)), np.int16)
     return (grey[:, 1:] > grey[:, :-1]).ravel()
 
 

@@ -213,7 +213,10 @@ def contrast_of(differing: Difference) -> Contrast | str:
 
 def replaced_kind(differing: Difference, contrast: Contrast, docs: tuple[Any, Any]) -> tuple[str, str]:
     """Return (kind of item, "") for twins that differ in one phrase, or ("", reason) if they are not such twins."""
-    sides = [[_token(doc, w) for w in side] for doc, side in zip(docs, (differing.left, differing.right), strict=True)]
+    sides = [  # the last token of each word in the parse
+        [doc.char_span(w.start, w.end, alignment_mode="expand")[-1] for w in side]
+        for doc, side in zip(docs, (differing.left, differing.right), strict=True)
+    ]
     if not all(_is_phrase(side, contrast.kind) for side in sides):
         return "", "more than one phrase differs"
     kind = _kind(contrast, [side[-1] for side in sides])
@@ -256,8 +259,3 @@ def _kind(contrast: Contrast, tokens: Sequence[Any]) -> str:
     if contrast.kind == "replace_obj" and any(modifies):
         return "replace_att" if all(modifies) else ""
     return contrast.kind
-
-
-def _token(doc: Any, word: CaptionWord) -> Any:
-    """Return the last token of a word in the parse."""
-    return doc.char_span(word.start, word.end, alignment_mode="expand")[-1]

@@ -16,8 +16,8 @@ from typing import Literal
 
 import numpy as np
 
-from creperie.core import UsageError, unknown
-from creperie.metrics.intervals import Statistic, over, pulled_confidence, pulls, share_confidence
+from creperie.core import UsageError, check_name, unknown
+from creperie.metrics.intervals import Confidence, Interval, Statistic, over, pulled_confidence, pulls, share_interval
 from creperie.metrics.kappa import FEWEST, nominal_confidence
 from creperie.metrics.layout import cluster_labels
 from creperie.metrics.settings import DEFAULT, MetricSettings
@@ -50,7 +50,7 @@ def percent_agreement(
     agree = (counts * (counts - 1)).sum(axis=1) / (raters * (raters - 1))
     if not len(agree):
         return _none("percent agreement")
-    interval = share_confidence(agree, np.ones(len(agree)), own).interval(settings.level)
+    interval = share_interval(agree, own, settings.level)
     return Agreement(float(agree.mean()), interval.low, interval.high, len(agree), "percent agreement", interval.method)
 
 
@@ -69,8 +69,7 @@ def cohen_kappa(
     0.5
     """
     powers = {"none": 0, "linear": 1, "quadratic": 2}
-    if weights not in powers:
-        raise unknown("weighting", weights, powers)
+    check_name("weighting", weights, powers)
     matrix, own = _rated(np.stack([np.asarray(a, np.float64), np.asarray(b, np.float64)], axis=1), clusters)
     values, codes = np.unique(matrix, return_inverse=True)
     codes = codes.reshape(matrix.shape)
@@ -78,7 +77,7 @@ def cohen_kappa(
     place = np.arange(size)
     apart = np.abs(place[:, None] - place[None, :])
     distance = (apart > 0).astype(float) if weights == "none" else apart.astype(float) ** powers[weights]
-    columns = np.eye(size * size)[codes[:, 0] * size + codes[:, 1]] if len(codes) else np.zeros((0, size * size))
+    columns = np.eye(size * size)[codes[:, 0] * size + codes[:, 1]]
 
     def kappa(sums: np.ndarray) -> np.ndarray:
         table = sums.reshape(*sums.shape[:-1], size, size)
@@ -86,7 +85,7 @@ def cohen_kappa(
         expected = (table.sum(axis=-1)[..., :, None] * table.sum(axis=-2)[..., None, :] * distance).sum(axis=(-2, -1))
         return 1 - over(seen * table.sum(axis=(-2, -1)), expected)
 
-    kind = f"cohen kappa ({weights} weights)" if weights != "none" else "cohen kappa"
+    kind = "cohen kappa" if weights == "none" else f"cohen kappa ({weights} weights)"
     return _agreement(matrix, columns, kappa, own, kind, settings, nominal=weights == "none")
 
 
@@ -196,10 +195,7 @@ def _rated(ratings: np.ndarray, clusters: np.ndarray | None) -> tuple[np.ndarray
 def _counts(matrix: np.ndarray) -> np.ndarray:
     """Return how many raters gave each value to each item: an array (items, values), with values in ascending order."""
     values = np.unique(matrix[~np.isnan(matrix)])
-    counts = np.zeros((len(matrix), len(values)))
-    for place, value in enumerate(values):
-        counts[:, place] = (matrix == value).sum(axis=1)
-    return counts
+    return (matrix[:, :, None] == values).sum(axis=1).astype(float)
 
 
 def _agreement(
@@ -214,20 +210,20 @@ def _agreement(
     if not len(columns):
         return _none(kind)
     value, sizes = float(statistic(columns.sum(axis=0))), np.ones(len(columns))
-    if math.isnan(value):
-        return Agreement(value, math.nan, math.nan, len(columns), kind, "none (all answers are the same)")
     pull, counts = pulls(columns, statistic, sizes), _counts(matrix)
     unlike = int((counts[:, counts.sum(axis=0).argmax()] < counts.sum(axis=1)).sum())
-    if unlike < FEWEST:
-        method = f"none ({unlike} items have an answer other than the commonest, {FEWEST} are needed)"
-        return Agreement(value, math.nan, math.nan, len(columns), kind, method)
-    if nominal or value == 1:
+    if math.isnan(value):
+        confidence = Confidence(value, "none (all answers are the same)")
+    elif unlike < FEWEST:
+        few = f"none ({unlike} items have an answer other than the commonest, {FEWEST} are needed)"
+        confidence = Confidence(value, few)
+    elif nominal or value == 1:
         confidence = nominal_confidence(counts, value, pull, clusters, unlike)
     else:
         confidence = pulled_confidence(value, pull, sizes, clusters, (-1, 1))
     interval = confidence.interval(settings.level)
     if interval.low <= -1:
-        return Agreement(value, math.nan, math.nan, len(columns), kind, "none (too few answers: any value is possible)")
+        interval = Interval(math.nan, math.nan, "none (too few answers: any value is possible)")
     return Agreement(value, interval.low, interval.high, len(columns), kind, interval.method)
 
 

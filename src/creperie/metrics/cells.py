@@ -55,8 +55,10 @@ def one_threshold(
     low, high = low[covered], high[covered]
     own = cluster_labels(clusters, len(layout))[covered]
     if not len(low):
-        hint = "score the run again without leaving pairs out, or choose another task"
-        raise UsageError("no item has scores for all of its pairs of image and caption", hint=hint)
+        raise UsageError(
+            "no item has scores for all of its pairs of image and caption",
+            hint="score the run again without leaving pairs out, or choose another task",
+        )
     places = np.unique(np.concatenate([low, high]))
     places = (places[1:] + places[:-1])[np.isfinite(places[1:] + places[:-1])] / 2
     places = places if len(places) else np.zeros(1)
@@ -78,7 +80,7 @@ def one_threshold(
         threshold=float(places[top]),
         best=float(hits[top] / len(low)),
         accuracy=float(right.mean()),
-        interval=share_interval(right, np.ones(len(right)), own, settings),
+        interval=share_interval(right, own, settings.level),
         chance=float((0.5 ** layout.widths("image_text")[covered]).mean()),
         n=len(low),
     )

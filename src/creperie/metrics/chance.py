@@ -22,6 +22,10 @@ class Contest:
     losers: np.ndarray
 
 
+#: Of each loser, the winners that must be above it.
+Winners = dict[int, set[int]]
+
+
 def chance_of(contests: Sequence[Contest]) -> float:
     """Return the probability that random scores (independent and continuous) win all contests. It is NaN if a score is
     a winner in one contest and a loser in another, or if the computation would take too long.
@@ -34,7 +38,7 @@ def chance_of(contests: Sequence[Contest]) -> float:
     """
     # Contests without common cells are independent. For contests with common cells, all orders of the cells are equally
     # likely, so the probability is the fraction of orders that satisfy the contests.
-    above: dict[int, set[int]] = {}
+    above: Winners = {}
     for contest in contests:
         for loser in contest.losers.tolist():
             above.setdefault(loser, set()).update(contest.winners.tolist())
@@ -43,9 +47,9 @@ def chance_of(contests: Sequence[Contest]) -> float:
     return math.prod(_agreeing(part) for part in _connected(above))
 
 
-def _connected(above: dict[int, set[int]]) -> list[dict[int, set[int]]]:
+def _connected(above: Winners) -> list[Winners]:
     """Return the mapping from losers to their winners (`above`), split into parts that have no score in common."""
-    parts: list[tuple[set[int], dict[int, set[int]]]] = []
+    parts: list[tuple[set[int], Winners]] = []
     for loser, winners in above.items():
         cells, members = {loser} | winners, {loser: winners}
         apart = []
@@ -59,7 +63,7 @@ def _connected(above: dict[int, set[int]]) -> list[dict[int, set[int]]]:
     return [members for _, members in parts]
 
 
-def _agreeing(above: dict[int, set[int]]) -> float:
+def _agreeing(above: Winners) -> float:
     """Return the fraction of rankings of all scores in which every loser is below its winners; `above` maps each loser
     to its winners. The fraction is NaN if a score is both a winner and a loser, or if there are too many scores to
     count.
@@ -70,7 +74,7 @@ def _agreeing(above: dict[int, set[int]]) -> float:
     if all(w == winners for w in above.values()):
         return 1 / math.comb(len(winners) + len(above), len(winners))
     if len(winners) > len(above):  # swap winners and losers: the smaller side is enumerated
-        upside: dict[int, set[int]] = {w: set() for w in winners}
+        upside: Winners = {w: set() for w in winners}
         for loser, over in above.items():
             for w in over:
                 upside[w].add(loser)
@@ -78,7 +82,7 @@ def _agreeing(above: dict[int, set[int]]) -> float:
     return _counted(above, sorted(winners))
 
 
-def _counted(above: dict[int, set[int]], winners: list[int]) -> float:
+def _counted(above: Winners, winners: list[int]) -> float:
     """Return the exact fraction of rankings in which each loser is below its winners. Return NaN if counting takes too
     long.
     """

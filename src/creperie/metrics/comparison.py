@@ -79,22 +79,23 @@ def compare(
     treats all items as independent and uses only those on which the two outcomes differ. If the settings count ties as
     half, a tie is better than a miss and worse than a hit.
     """
+    first, second = names
     if len(a) != len(b):
-        raise UsageError(
-            f"{names[0]} has {len(a)} items, {names[1]} has {len(b)}", hint="compare runs on the same items"
-        )
+        raise UsageError(f"{first} has {len(a)} items, {second} has {len(b)}", hint="compare runs on the same items")
     own = cluster_labels(clusters, len(a))
     both = (a != VOID) & (b != VOID)
     worth_a, worth_b = (settings.worth(x[both]) for x in (a, b))
     n = int(both.sum())
     if not n:
-        what = f"{names[0]} and {names[1]} have no covered item in common"
-        raise UsageError(what, hint="compare runs on the same items, or name another task")
+        raise UsageError(
+            f"{first} and {second} have no covered item in common",
+            hint="compare runs on the same items, or name another task",
+        )
     confidence = difference_confidence(worth_a, worth_b, own[both])
     interval = confidence.interval(settings.level)
     return Comparison(
-        a=names[0],
-        b=names[1],
+        a=first,
+        b=second,
         n=n,
         clusters=len(np.unique(own[both])),
         accuracy_a=float(worth_a.mean()),

@@ -46,10 +46,10 @@ def pair_agreements(outcomes: Mapping[str, np.ndarray], clusters: np.ndarray | N
         both = (outcomes[a] != VOID) & (outcomes[b] != VOID)
         left, right = (outcomes[name][both] == HIT for name in (a, b))
         kappa = cohen_kappa(left, right, clusters=None if clusters is None else clusters[both])
-        shares = (left.mean(), right.mean()) if both.any() else (np.nan, np.nan)
-        expected = float(shares[0] * shares[1] + (1 - shares[0]) * (1 - shares[1]))
-        agree = float((left == right).mean()) if both.any() else np.nan
-        rows.append(PairAgreement(a, b, int(both.sum()), agree, expected, kappa.value, kappa.low, kappa.high))
+        n = int(both.sum())
+        one, two, agree = (float(hits.mean()) if n else np.nan for hits in (left, right, left == right))
+        expected = one * two + (1 - one) * (1 - two)
+        rows.append(PairAgreement(a, b, n, agree, expected, kappa.value, kappa.low, kappa.high))
     return rows
 
 
@@ -71,8 +71,10 @@ def integration_gap(
     0.5
     """
     if len(parts) != len(owner):
-        what = f"`owner` has {len(owner)} values for {len(parts)} parts"
-        raise UsageError(what, hint="give, for each part, the index of the composed item that it belongs to")
+        raise UsageError(
+            f"`owner` has {len(owner)} values for {len(parts)} parts",
+            hint="give, for each part, the index of the composed item that it belongs to",
+        )
     if len(owner) and int(owner.max()) >= len(whole):
         raise UsageError(
             f"`owner` has the index {owner.max()}, but there are {len(whole)} items", hint="number the items from 0"

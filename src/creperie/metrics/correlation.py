@@ -14,6 +14,8 @@ from creperie.core import UsageError
 from creperie.metrics.settings import DEFAULT, MetricSettings
 from creperie.metrics.special import normal_quantile, student_two_sided
 
+Numbers = Sequence[float] | np.ndarray
+
 
 @dataclass(frozen=True)
 class Correlation:
@@ -30,20 +32,16 @@ class Correlation:
     interval: str
 
 
-def pearson(
-    x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray, settings: MetricSettings = DEFAULT
-) -> Correlation:
+def pearson(x: Numbers, y: Numbers, settings: MetricSettings = DEFAULT) -> Correlation:
     """Return Pearson's correlation with Fisher's z interval; pairs with a NaN are left out.
 
     >>> round(pearson([1, 2, 3, 4, 5], [2, 1, 4, 3, 5]).value, 3)
     0.8
     """
-    return _correlation(*_pairs(x, y), "pearson", settings)
+    return _correlation(x, y, "pearson", settings)
 
 
-def spearman(
-    x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray, settings: MetricSettings = DEFAULT
-) -> Correlation:
+def spearman(x: Numbers, y: Numbers, settings: MetricSettings = DEFAULT) -> Correlation:
     """Return Spearman's rank correlation, with the z interval of Bonett and Wright. Equal values share their mean rank.
 
     With up to nine pairs, the p-value is exact.
@@ -51,27 +49,27 @@ def spearman(
     >>> round(spearman([1, 2, 3, 4], [1, 2, 3, 4]).p, 4)  # 2 of 24 orders
     0.0833
     """
-    return _correlation(*_pairs(x, y), "spearman", settings)
+    return _correlation(x, y, "spearman", settings)
 
 
-def _pairs(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    a, b = np.asarray(x, np.float64), np.asarray(y, np.float64)
-    if a.shape != b.shape or a.ndim != 1:
+def _correlation(first: Numbers, second: Numbers, kind: str, how: MetricSettings) -> Correlation:
+    x, y = np.asarray(first, np.float64), np.asarray(second, np.float64)
+    if x.shape != y.shape or x.ndim != 1:
         raise UsageError(
-            f"the two columns have {a.size} and {b.size} values", hint="give two columns, one value per model in each"
+            f"the two columns have {x.size} and {y.size} values", hint="give two columns, one value per model in each"
         )
-    both = ~(np.isnan(a) | np.isnan(b))
-    return a[both], b[both]
-
-
-def _correlation(x: np.ndarray, y: np.ndarray, kind: str, how: MetricSettings) -> Correlation:
+    both = ~(np.isnan(x) | np.isnan(y))
+    x, y = x[both], y[both]
     n = len(x)
     if kind == "spearman":
         x, y = ranks_of(x), ranks_of(y)
     value = _value(x, y) if n > 1 else math.nan
     if n < 3 or math.isnan(value):
         return Correlation(value, math.nan, math.nan, math.nan, n, kind, "none (too few or constant values)")
-    p = _order_p(x, y) if kind == "spearman" and n <= MOST_ORDERED else _student_p(value, n)
+    if kind == "spearman" and n <= MOST_ORDERED:
+        p = _order_p(x, y)
+    else:
+        p = student_two_sided(math.inf if abs(value) >= 1 else value * math.sqrt((n - 2) / (1 - value**2)), n - 2)
     if kind == "spearman":
         p = max(p, 2 / math.factorial(n))  # of a perfect order
     low, high = _fisher(value, n, kind, how.level, p)
@@ -92,10 +90,6 @@ def _order_p(x: np.ndarray, y: np.ndarray) -> float:
         orders = np.concatenate([np.insert(orders, place, k, axis=1) for place in range(k + 1)])
     x, y = x - x.mean(), y - y.mean()
     return float(np.mean(np.abs(x[orders] @ y) >= abs(x @ y) - 1e-9))
-
-
-def _student_p(value: float, n: int) -> float:
-    return student_two_sided(math.inf if abs(value) >= 1 else value * math.sqrt((n - 2) / (1 - value**2)), n - 2)
 
 
 def _value(x: np.ndarray, y: np.ndarray) -> float:

@@ -125,11 +125,11 @@ def cluster_sums(columns: np.ndarray, clusters: np.ndarray) -> np.ndarray:
 # -- shares ----------------------------------------------------------------------------------------------------------
 
 
-def share_interval(right: np.ndarray, n: np.ndarray, clusters: np.ndarray | None, how: MetricSettings) -> Interval:
-    """Return the interval of the proportion sum(right) / sum(n). Both arrays have one value per item, with 0 ≤ right ≤
-    n. If `clusters` is None, the items are independent.
+def share_interval(values: np.ndarray, clusters: np.ndarray | None = None, level: float = 0.95) -> Interval:
+    """Return the interval of the mean of values from 0 to 1, one per item. If `clusters` is None, the items are
+    independent.
     """
-    return share_confidence(right, n, clusters).interval(how.level)
+    return share_confidence(values, np.ones(len(values)), clusters).interval(level)
 
 
 def share_confidence(right: np.ndarray, n: np.ndarray, clusters: np.ndarray | None = None) -> Confidence:
@@ -160,7 +160,7 @@ def _as_share(share: float, answers: np.ndarray, clusters: np.ndarray, spread: f
     # Data without variance (only ties) get at least the variance of one more win and one more loss.
     spread = max(spread, 0.5 / (items * share * (1 - share))) if 0 < share < 1 else 1.0
     named = f" ({what})" if what else ""
-    quantile: Callable[[float], float] = normal_quantile
+    quantile = normal_quantile
     if count == 1:
         spread = 1.0
     elif what:
@@ -302,7 +302,7 @@ def mean_over_groups(
     parts: Sequence[Confidence],
     pulled: Sequence[np.ndarray],
     clusters: Sequence[np.ndarray],
-    bounds: tuple[float, float] = (0, 1),
+    bounds: tuple[float, float],
 ) -> Confidence:
     """Return the unweighted mean of several groups' values, with its interval. `pulled` holds the influence of each
     item on its group's value, and `clusters` the items' clusters.
@@ -395,7 +395,7 @@ def _correlation(pulled: Sequence[np.ndarray], clusters: Sequence[np.ndarray]) -
     sums = sums.reshape(-1, groups)
     length = np.sqrt((sums**2).sum(axis=0))
     directions = sums / np.where(length > 0, length, 1.0)
-    correlation: np.ndarray = directions.T @ directions
+    correlation = directions.T @ directions
     np.fill_diagonal(correlation, 1.0)
     return correlation
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -43,12 +43,16 @@ class Layout:
 
     def __post_init__(self) -> None:
         if self.rows.shape != self.columns.shape or self.rows.ndim != 1:
-            what = f"rows and columns have shapes {self.rows.shape} and {self.columns.shape}"
-            raise UsageError(what, hint="give one number per item in `rows` and one in `columns`")
+            raise UsageError(
+                f"rows and columns have shapes {self.rows.shape} and {self.columns.shape}",
+                hint="give one number per item in `rows` and one in `columns`",
+            )
         cells = int((self.rows * self.columns).sum())
         if len(self.match) != cells:
-            what = f"the match matrices have {len(self.match)} cells, but rows × columns add up to {cells}"
-            raise DataError(what, hint="build the layout with `layout_of`")
+            raise DataError(
+                f"the match matrices have {len(self.match)} cells, but rows × columns add up to {cells}",
+                hint="build the layout with `layout_of`",
+            )
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -56,7 +60,7 @@ class Layout:
     @cached_property
     def groups(self) -> tuple[ShapeGroup, ...]:
         """The items grouped by match matrix, smaller matrices first. Every item is in exactly one group."""
-        groups: list[ShapeGroup] = []
+        groups = []
         shapes = self.rows.astype(np.int64) << 32 | self.columns
         for shape in np.unique(shapes):
             rows, columns = int(shape) >> 32, int(shape) & 0xFFFFFFFF
@@ -66,6 +70,13 @@ class Layout:
                 match = dense[:, members[0]].reshape(rows, columns)
                 groups.append(ShapeGroup(match, items[members]))
         return tuple(groups)
+
+    def spread(self, value: Callable[[np.ndarray], float]) -> np.ndarray:
+        """Return the value of each item's match matrix."""
+        values = np.zeros(len(self))
+        for group in self.groups:
+            values[group.items] = value(group.match)
+        return values
 
     def widths(self, needs: Input) -> np.ndarray:
         """Return how many scores each item has in the score column `needs`."""
@@ -123,9 +134,11 @@ class Layout:
         widths = self.widths(needs)
         where = np.repeat(np.asarray(present, bool), widths)
         if int(where.sum()) != len(values):
-            what = f"{needs} has {len(values)} scores, but the scored items need {int(where.sum())}"
-            raise DataError(what, hint="give one score for each pair of an image and a caption of every scored item")
-        flat = np.full(int(widths.sum()), np.nan, dtype=np.float32)
+            raise DataError(
+                f"{needs} has {len(values)} scores, but the scored items need {int(where.sum())}",
+                hint="give one score for each pair of an image and a caption of every scored item",
+            )
+        flat = np.full(int(widths.sum()), np.nan, np.float32)
         flat[where] = values
         return flat
 
@@ -140,8 +153,8 @@ class Layout:
 
 def layout_of(matches: Iterable[Sequence[Sequence[object]]]) -> Layout:
     """Return the layout of match matrices that are given as lists or tuples."""
-    rows: list[int] = []
-    columns: list[int] = []
+    rows = []
+    columns = []
     flat: list[bool] = []
     for match in matches:
         rows.append(len(match))

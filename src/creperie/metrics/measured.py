@@ -85,24 +85,14 @@ class Sums:
     def _pulls(self, items: np.ndarray) -> np.ndarray:
         return pulls(self.columns[items], self.statistic, self.counts[items, 2])
 
-    def estimate(self, items: np.ndarray, clusters: np.ndarray, how: MetricSettings) -> Estimate:
-        chance = float(self.chance_statistic(self._chance(items)))
-        return self._estimate(items, self.confidence(items, clusters), chance, how)
-
-    def macro(self, groups: Sequence[np.ndarray], clusters: np.ndarray, how: MetricSettings) -> Estimate:
-        items = np.concatenate(groups)
-        parts = [self.confidence(members, clusters) for members in groups]
-        pulled = [self._pulls(members) for members in groups]
-        confidence = mean_over_groups(parts, pulled, [clusters[members] for members in groups], self.bounds)
-        chance = float(np.mean([self.chance_statistic(self._chance(g)) for g in groups]))
-        return self._estimate(items, confidence, chance, how)
-
-    def _chance(self, items: np.ndarray) -> np.ndarray:
-        return self.chance_columns[items].sum(axis=0)
-
-    def _estimate(self, items: np.ndarray, confidence: Confidence, chance: float, how: MetricSettings) -> Estimate:
-        hits, ties, n = self.counts[items].sum(axis=0).tolist()
-        return Estimate(confidence.value, confidence.interval(how.level), chance, n, hits, ties)
+    def estimate(self, groups: Sequence[np.ndarray], clusters: np.ndarray, how: MetricSettings) -> Estimate:
+        """Return the unweighted mean of the groups' values. A single group's value is its own mean."""
+        parts = [self.confidence(items, clusters) for items in groups]
+        pulled = [self._pulls(items) for items in groups] if len(groups) > 1 else []
+        whole = mean_over_groups(parts, pulled, [clusters[items] for items in groups], self.bounds)
+        chance = np.mean([self.chance_statistic(self.chance_columns[items].sum(axis=0)) for items in groups])
+        hits, ties, n = self.counts[np.concatenate(groups)].sum(axis=0).tolist()
+        return Estimate(whole.value, whole.interval(how.level), float(chance), n, hits, ties)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,10 +109,8 @@ class Cells:
     values: np.ndarray
     truth: np.ndarray
 
-    def estimate(self, items: np.ndarray, clusters: np.ndarray, how: MetricSettings) -> Estimate:
-        return self.macro([items], clusters, how)
-
-    def macro(self, groups: Sequence[np.ndarray], clusters: np.ndarray, how: MetricSettings) -> Estimate:
+    def estimate(self, groups: Sequence[np.ndarray], clusters: np.ndarray, how: MetricSettings) -> Estimate:
+        """Return the unweighted mean of the groups' areas."""
         areas = [self._area(g) for g in groups]
         known = [(area, own) for area, own in areas if area.pairs] or areas[:1]
         own = [clusters[self.item[cells]] for _, cells in known]

@@ -40,7 +40,7 @@ def ranked(layout: Layout, scores: np.ndarray) -> Ranked:
     >>> ranks.best.tolist(), ranks.worst.tolist()
     ([2], [3])
     """
-    parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+    parts = []
     for group, cells in layout.blocks("image_text", scores):
         best, worst, void = ranks(group.match, cells)
         covered = ~void
@@ -63,7 +63,7 @@ def median_of(values: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         # Chance levels are sums of shares, so the comparison with one half allows for rounding.
         low = (below < half - 1e-9).sum(axis=-1)
         high = (below <= half + 1e-9).sum(axis=-1)
-        middle: np.ndarray = (values[low.clip(max=len(values) - 1)] + values[high.clip(max=len(values) - 1)]) / 2
+        middle = (values[low.clip(max=len(values) - 1)] + values[high.clip(max=len(values) - 1)]) / 2
         return np.where(below[..., -1] > 0, middle, np.nan)
 
     return median

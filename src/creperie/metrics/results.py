@@ -12,7 +12,7 @@ import numpy as np
 
 from creperie.core import UsageError, packaged
 from creperie.metrics.layout import Layout, cluster_labels, codes_of
-from creperie.metrics.measured import Estimate, Measured, measure
+from creperie.metrics.measured import Measured, measure
 from creperie.metrics.rules import HIT, TIE, VOID
 from creperie.metrics.settings import DEFAULT, TIE_WEIGHTS, MetricSettings, Ties
 from creperie.metrics.tasks import Task, applicable, as_task
@@ -138,13 +138,10 @@ def summarise(
     """
     size = len(measured.applies)
     own = cluster_labels(clusters, size)
-    everything = np.arange(size)
-    if subsets is None:
-        return [_result(measured, ALL, everything, own, settings)]
-    groups = _groups(subsets, size)
-    rows = [_result(measured, str(name), items, own, settings) for name, items in groups.items()]
-    rows.append(_result(measured, ALL, everything, own, settings))
-    if len(groups) > 1:
+    groups = {} if subsets is None else _groups(subsets, size)
+    named = [*((str(name), items) for name, items in groups.items()), (ALL, np.arange(size))]
+    rows = [_result(measured, name, items, own, settings) for name, items in named]
+    if subsets is not None and len(groups) > 1:
         rows.append(macro(measured, subsets, clusters=clusters, settings=settings))
     return rows
 
@@ -166,10 +163,7 @@ def macro(
     chosen = [g for name, g in _groups(groups, size).items() if len(g) >= rule.minimum and name not in rule.exclude]
     everything = np.concatenate(chosen) if chosen else np.zeros(0, np.int64)
     covered = [part for part in (g[measured.covered[g]] for g in chosen) if len(part)]
-    if not covered:
-        return _result(measured, MACRO, everything, own, settings)
-    estimate = measured.macro(covered, own, settings)
-    return _row(measured, MACRO, everything, own, settings, estimate, len(covered))
+    return _result(measured, MACRO, everything, own, settings, covered)
 
 
 def _groups(labels: Sequence[Hashable] | np.ndarray, size: int) -> dict[Hashable, np.ndarray]:
@@ -183,22 +177,16 @@ def _groups(labels: Sequence[Hashable] | np.ndarray, size: int) -> dict[Hashable
 
 
 def _result(
-    measured: Measured, subset: str, items: np.ndarray, clusters: np.ndarray, settings: MetricSettings
-) -> Result:
-    estimate = measured.estimate(items[measured.covered[items]], clusters, settings)
-    return _row(measured, subset, items, clusters, settings, estimate)
-
-
-def _row(
     measured: Measured,
     subset: str,
     items: np.ndarray,
     clusters: np.ndarray,
     settings: MetricSettings,
-    estimate: Estimate,
-    groups: int = 1,
+    groups: Sequence[np.ndarray] = (),
 ) -> Result:
+    """Return the result on some items. With `groups` of covered items, the value is the mean over them."""
     covered = items[measured.covered[items]]
+    estimate = measured.estimate(groups or [covered], clusters, settings)
     return Result(
         task=measured.task,
         subset=subset,
@@ -215,5 +203,5 @@ def _row(
         vacuous=int((~measured.applies[items] & ~measured.covered[items]).sum()),
         unit=measured.unit,
         tie_rule=settings.ties,
-        groups=groups,
+        groups=len(groups) or 1,
     )

@@ -186,13 +186,8 @@ class Outrank:
         return chance_of(self.contests(match))
 
     def outcomes(self, match: np.ndarray, cells: np.ndarray) -> np.ndarray:
-        lost, equal, void = np.zeros((3, cells.shape[1]), bool)
-        for contest in self.contests(match):
-            low, high = cells[contest.winners].min(axis=0), cells[contest.losers].max(axis=0)
-            lost |= low < high
-            equal |= low == high
-            void |= np.isnan(low) | np.isnan(high)
-        return _decided(lost, equal, void)
+        least = self.margins(match, cells)
+        return _decided(least < 0, least == 0, np.isnan(least))
 
     def margins(self, match: np.ndarray, cells: np.ndarray) -> np.ndarray:
         """Return, for each item, the smallest lead of a winner over a loser; NaN for void items."""

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from creperie.core import UsageError, option, unknown
+from creperie.core import UsageError, check_name, option
 from creperie.metrics.rules import HIT, TIE, VOID
 
 Ties = Literal["wrong", "half", "right"]
@@ -26,8 +26,7 @@ class MetricSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.ties not in TIE_WEIGHTS:
-            raise unknown("tie rule", self.ties, TIE_WEIGHTS)
+        check_name("tie rule", self.ties, TIE_WEIGHTS)
         if not 0 < self.level < 1:
             raise UsageError(f"a confidence level of {self.level} is not between 0 and 1", hint="write 0.95 for 95 %")
 

@@ -110,7 +110,15 @@ FAMILIES: Mapping[str, str] = {
 _OWN: dict[str, Task] = {}
 
 _ALIASES: Mapping[str, str] = {alias: t.name for t in TASKS.values() for alias in t.aliases}
-_CUT_ALIASES: Mapping[str, str] = {alias: name for name, (_, _, aliases) in _CUT.items() for alias in aliases}
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\s_]+", "-", name.strip().lower())
+
+
+#: names and aliases as `_plain` writes them, of tasks and of families
+_NAMES = {_plain(alias): name for alias, name in [*zip(TASKS, TASKS), *_ALIASES.items()]}
+_CUT_NAMES = {_plain(alias): name for name, (_, _, aliases) in _CUT.items() for alias in (name, *aliases)}
 
 
 def task(name: str) -> Task:
@@ -120,16 +128,14 @@ def task(name: str) -> Task:
     >>> task("Image-to-Text").name, task("R@5").name, task("p_c@0.5").value
     ('itt', 'recall@5', 'captions')
     """
-    key = re.sub(r"[\s_]+", "-", name.strip().lower())
-    known = {k.replace("_", "-"): v for k, v in {**{n: n for n in TASKS}, **_ALIASES}.items()}
-    if key in known:
-        return TASKS[known[key]]
+    key = _plain(name)
+    if key in _NAMES:
+        return TASKS[_NAMES[key]]
     if name in _OWN:
         return _OWN[name]
     family, at, number = key.partition("@")
-    families = {k.replace("_", "-"): v for k, v in {**{n: n for n in _CUT}, **_CUT_ALIASES}.items()}
-    if family in families:
-        return _cut(families[family], number if at else "")
+    if family in _CUT_NAMES:
+        return _cut(_CUT_NAMES[family], number if at else "")
     if at or not key.startswith("prefer"):
         raise _unknown(name)
     return _preferred(name, key)
@@ -189,8 +195,10 @@ def own_task(judge: Judge) -> str:
     """
     name = getattr(judge, "__name__", "")
     if not name.isidentifier() or name in {*TASKS, *_ALIASES}:
-        what = f"creperie has a built-in task {name!r}" if name.isidentifier() else "a task of your own needs a name"
-        raise UsageError(what, hint="write the rule as a function with a name of its own: `def clearly(match, scores)`")
+        raise UsageError(
+            f"creperie has a built-in task {name!r}" if name.isidentifier() else "a task of your own needs a name",
+            hint="write the rule as a function with a name of its own: `def clearly(match, scores)`",
+        )
     about = " ".join((judge.__doc__ or "a rule of your own").split("\n\n")[0].split())
     _OWN[name] = Task(name, about, "image_text", JudgedBy(judge))
     return name
@@ -247,8 +255,10 @@ def margins(which: Task | str, layout: Layout, scores: np.ndarray) -> np.ndarray
     """
     chosen = as_task(which)
     if not isinstance(chosen.rule, Outrank):
-        what = f"task {chosen.name!r} has no margins: it does not compare winners with losers"
-        raise UsageError(what, hint="choose a task such as itt, t2i or tot")
+        raise UsageError(
+            f"task {chosen.name!r} has no margins: it does not compare winners with losers",
+            hint="choose a task such as itt, t2i or tot",
+        )
     leads = np.full(len(layout), np.nan)
     for group, cells in layout.blocks(chosen.needs, scores):
         if chosen.rule.applies(group.match):
@@ -274,20 +284,13 @@ def chances(which: Task | str, layout: Layout) -> np.ndarray:
             f"task {chosen.name!r} has a chance level for a set of items, but none for a single item",
             hint="call `evaluate`, which scores the task as a whole",
         )
-    levels = np.full(len(layout), np.nan)
-    for group in layout.groups:
-        if chosen.rule.applies(group.match):
-            levels[group.items] = chosen.rule.chance(group.match)
-    return levels
+    rule = chosen.rule
+    return layout.spread(lambda match: rule.chance(match) if rule.applies(match) else math.nan)
 
 
 def applies(which: Task | str, layout: Layout) -> np.ndarray:
     """Return a boolean for each item: True if the item has something that the task can compare."""
-    chosen = as_task(which)
-    applied = np.zeros(len(layout), bool)
-    for group in layout.groups:
-        applied[group.items] = chosen.rule.applies(group.match)
-    return applied
+    return layout.spread(as_task(which).rule.applies) > 0
 
 
 def applicable(layout: Layout, inputs: Iterable[Input] = INPUTS) -> list[str]:

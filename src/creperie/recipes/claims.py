@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from creperie.bench import MANIFEST_FILE, load
-from creperie.core import counted, percent, read_json, with_interval
+from creperie.core import Document, counted, percent, read_json, with_interval
 from creperie.metrics import wilson
 from creperie.recipes.figure_prompts import papers
 from creperie.recipes.kitchen import RECORD, read_card
@@ -157,7 +157,7 @@ def _signed(points: float) -> str:
     return f"{points:+z.1f}".replace("-", "−")
 
 
-def _paired(document: Mapping[str, Any], arm: str) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+def _paired(document: Document, arm: str) -> list[tuple[Document, Document]]:
     """Return pairs of test results with the same training seed. The first is the result of `arm` (a type of training
     foils), the second that of training without foils.
     """
@@ -176,7 +176,7 @@ def plain_variance(share: float, n: int) -> float:
     return nearer * (1 - nearer) / (n + 4)
 
 
-def _blind(claim: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> Iterator[Claim]:
+def _blind(claim: Document, rows: Sequence[Document], columns: Sequence[str]) -> Iterator[Claim]:
     """Yield one claim about all columns of a table: the best blind model (without images) beats the best model with
     images.
     """
@@ -204,7 +204,7 @@ def _blind(claim: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], columns:
         yield claim["says"], who, "no image-text model was scored on these benchmarks", "not shown"
 
 
-def _end(row: Mapping[str, Any], end: str, column: str) -> float:
+def _end(row: Document, end: str, column: str) -> float:
     """Return the lower or upper end (`low` or `high`) of a cell's interval. Without an interval, return the cell's
     value.
     """
@@ -212,7 +212,7 @@ def _end(row: Mapping[str, Any], end: str, column: str) -> float:
     return float(row[column] if value is None or math.isnan(value) else value)
 
 
-def _columns(stage: Path, paper: str, claim: Mapping[str, Any]) -> Iterator[Claim]:
+def _columns(stage: Path, paper: str, claim: Document) -> Iterator[Claim]:
     """Yield one claim for each table row that comes from a run: its value in one column is lower than its value in
     another, as in the paper.
     """
@@ -244,7 +244,7 @@ def _shared(stage: Path, subsets: Sequence[str]) -> str:
     return ""
 
 
-def _cell(row: Mapping[str, Any], column: str) -> tuple[str, float, float] | None:
+def _cell(row: Document, column: str) -> tuple[str, float, float] | None:
     """Return a column's value with its interval as text, followed by the two ends of the interval. Return None if the
     cell is empty.
     """

@@ -48,7 +48,7 @@ READ = 1 / 16
 Row = dict[str, Any]  #: a row of the demo's document
 
 
-def make_world_of(folder: Path, items: int, seed: int, progress: Progress = silent) -> Benchmark:
+def make_world_of(folder: Path, items: int, seed: int, progress: Progress) -> Benchmark:
     """Write and return the demo's world. It has unbiased and biased kinds of foils. The unbiased ones also occur as
     (P1, P2, N) triples of two true captions and a foil.
     """
@@ -89,7 +89,7 @@ def examples(bench: Benchmark) -> Iterable[Item]:
     return [next(iter(bench.only([subset]))) for subset in (*HONEST, *GIVEAWAY)]
 
 
-def errors_in(bench: Benchmark, progress: Progress = silent) -> int:
+def errors_in(bench: Benchmark, progress: Progress) -> int:
     """Return the number of errors that `data check` finds in the benchmark and its images."""
     return sum(finding.severity == "error" for finding in check(bench, progress=progress))
 
@@ -126,7 +126,7 @@ def attack(bench: Benchmark, seed: int, progress: Progress = silent) -> list[Row
     return rows
 
 
-def refine_world(bench: Benchmark, folder: Path, seed: int, progress: Progress = silent) -> list[Row]:
+def refine_world(bench: Benchmark, folder: Path, seed: int, progress: Progress) -> list[Row]:
     """Normalise the style of the captions, then keep as many items as possible such that length, style and negation
     words do not reveal the foil.
 
@@ -149,14 +149,14 @@ def refine_world(bench: Benchmark, folder: Path, seed: int, progress: Progress =
     return rows
 
 
-def train_small(folder: Path, seed: int, progress: Progress = silent) -> TrainingStudy:
+def train_small(folder: Path, seed: int, progress: Progress) -> TrainingStudy:
     """Train a small CLIP, then fine-tune it with and without negated captions as hard negatives. Return the study."""
     from creperie.training import run_study
 
     return run_study("demo", folder, seeds=(seed,), arms=("negate",), device="cpu", progress=progress)
 
 
-def write_report(runs: Path, bench: Path, file: Path, progress: Progress = silent, notes: tuple[str, ...] = ()) -> None:
+def write_report(runs: Path, bench: Path, file: Path, progress: Progress, notes: tuple[str, ...] = ()) -> None:
     """Write one HTML page about all runs. `notes` are added to it."""
     from creperie.auditing import audit, audit_document
     from creperie.reporting import Contents, gather_runs, report_page, runs_in
@@ -168,7 +168,7 @@ def write_report(runs: Path, bench: Path, file: Path, progress: Progress = silen
 
 
 def score_models(
-    bench: Benchmark, runs: Path, trained: Sequence[str] = (), progress: Progress = silent
+    bench: Benchmark, runs: Path, trained: Sequence[str], progress: Progress
 ) -> tuple[list[Row], list[str]]:
     """Score the models whose packages are installed, and those in `trained`. Return result rows, and the missing
     packages.
@@ -187,7 +187,7 @@ def score_models(
         *((("creperie", uri), pairs, "itt", "small CLIP trained here") for uri in trained),
     ]
     absent = [package for (package, uri), *_ in jobs if model_fault(uri)]
-    rows: list[Row] = []
+    rows = []
     for (package, uri), part, task, what in jobs:
         if package in absent:
             continue

@@ -22,13 +22,23 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from creperie.core import DataError, UsageError, cache_home, packaged_toml, parse_toml, read_text, unknown, write_text
+from creperie.core import (
+    DataError,
+    Json,
+    UsageError,
+    cache_home,
+    packaged_toml,
+    parse_toml,
+    read_text,
+    unknown,
+    write_text,
+)
 from creperie.making import template_names
 from creperie.models import find_prompt
 from creperie.reporting import published_tables
 
 
-def papers() -> list[dict[str, Any]]:
+def papers() -> list[Json]:
     """Return the contents of papers.toml: one record for each of the five papers, which lists what its tables and
     figures need.
     """
@@ -78,7 +88,7 @@ def read_prompt_file(file: Path) -> tuple[Path, tuple[str, ...]]:
     text = read_text(file)
     known = prompt_places()
     names = {name for own in known.values() for name in own}
-    given: dict[str, dict[str, Any]] = {}
+    given: dict[str, Json] = {}
     for place, prompts in parse_toml(text, file).items():
         if place not in known and place not in names:
             raise unknown("figure, table or prompt", place, [*known, *names], where=file)
@@ -92,7 +102,7 @@ def read_prompt_file(file: Path) -> tuple[Path, tuple[str, ...]]:
                 )
             given.setdefault(name, {}).update(parts)
     folder = cache_home() / "prompts" / hashlib.sha256(text.encode()).hexdigest()[:16]
-    asked: dict[str, list[dict[str, Any]]] = {}
+    asked: dict[str, list[Json]] = {}
     for name, parts in given.items():
         if name in template_names():
             shipped = packaged_toml("creperie.making.llm.prompts", f"{name}.toml")

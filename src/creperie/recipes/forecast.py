@@ -10,20 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from creperie.bench import Benchmark, find_entry, load
-from creperie.core import CreperieError, packaged_toml
+from creperie.core import CreperieError, Json, packaged_toml
 from creperie.recipes.kitchen import (
     check_given,
     folder_of,
-    kept_record,
-    nothing_to_do,
-    passed_on,
+    route,
     seconds_of,
-    stage_key,
 )
 from creperie.recipes.recipe import Recipe, RecipeStage
 from creperie.recipes.steps import Expected, models_of
 
-_NUMBERS: dict[str, dict[str, Any]] = packaged_toml("creperie.recipes", "forecast.toml")
+_NUMBERS: dict[str, Json] = packaged_toml("creperie.recipes", "forecast.toml")
 TRIPLES = {"llm:paraphrase", "mine:spatial"}  #: makers of (P1, P2, N)
 LARGE = 0.1  #: items per second of a model with billions of weights
 ROWS = 2  #: rows of the statistics' table per item and model
@@ -39,7 +36,7 @@ class PlanLine:
     state: str
     expected: Expected
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> Json:
         about = {"stage": self.stage.name, "does": self.stage.does, "state": self.state}
         return about | {name: getattr(self.expected, name) for name in ("items", "calls", "cost", "seconds", "note")}
 
@@ -54,32 +51,15 @@ def plan_recipe(recipe: Recipe, out: Path, use: Mapping[str, str] | None = None)
         full = {name for name, place in places.items() if place != NOTHING}
         sources = [name for name in stage.sources if name in full]
         inputs = [places[name] for name in sources]
-        folder, idle = folder_of(out, number, stage), nothing_to_do(stage, full)
-        state, place = _state(stage, inputs, folder, outputs.get(stage.name), idle)
+        folder = folder_of(out, number, stage)
+        settled, place, why, *_ = route(stage, inputs, folder, outputs.get(stage.name), full)
+        state = settled or "to do"
         if state == "skipped" and place == NOTHING:
-            expected = Expected(0, note=stage.skip or idle)
+            expected = Expected(0, note=why)
         else:
             expected = _expected(stage, state, place, _input(stage, [lines[s].expected for s in sources]), folder)
         places[stage.name], lines[stage.name] = place, PlanLine(stage, state, expected)
     return list(lines.values())
-
-
-def _state(
-    stage: RecipeStage, inputs: Sequence[str | None], folder: Path, output: str | None, idle: str
-) -> tuple[str, str | None]:
-    """Return two values: what will happen to a stage, such as `skipped`, and the path of its output. The path is None
-    if the output does not exist yet. `idle` is the reason if the stage will be skipped, else empty.
-    """
-    if output is not None:
-        return "given", output
-    known = [place for place in inputs if place is not None]
-    if stage.skip:
-        return "skipped", None if inputs[:1] == [None] and stage.step.gives == "benchmark" else passed_on(stage, known)
-    if idle:
-        return "skipped", NOTHING
-    if len(known) == len(inputs) and kept_record(folder, stage_key(stage, tuple(known))) is not None:
-        return "unchanged", str(folder)
-    return "to do", None
 
 
 def _input(stage: RecipeStage, inputs: Sequence[Expected]) -> Expected:
@@ -182,7 +162,7 @@ def _rate(uri: str) -> float:
     (60.0, 0.1, 4.0)
     """
     kind = "small" if not uri or uri.endswith(".json") else uri.partition(":")[0]
-    rate: float = _NUMBERS["scored"].get(kind, 1.0)
+    rate = _NUMBERS["scored"].get(kind, 1.0)
     return min(rate, LARGE) if re.search(r"(?<![a-z\d])[\d.]+b\b", uri.lower()) else rate
 
 
@@ -248,7 +228,7 @@ def _writer_expected(stage: RecipeStage, given: Expected) -> Expected:
     return _scaled(ones, n, model, items=most)
 
 
-def _scaled(ones: list[dict[str, Any]], n: int, model: str, *, items: int) -> Expected:
+def _scaled(ones: list[Json], n: int, model: str, *, items: int) -> Expected:
     """Return the expected cost of sending `n` captions to `model`. `ones` holds the calls and cost of each question
     about one typical caption, and `items` is the expected number of items in the output.
     """

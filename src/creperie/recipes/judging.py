@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from creperie.bench import MANIFEST_FILE, Benchmark, load, record_audit
-from creperie.core import DataError, UsageError, read_json, unknown, write_json
+from creperie.core import DataError, Json, UsageError, check_name, read_json, write_json
 from creperie.recipes.people import RUNS
 from creperie.recipes.steps import StageJob
 from creperie.recipes.training import trained_models
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from creperie.refining import AttackerStanding
 
 
-def run_refine(job: StageJob) -> dict[str, Any]:
+def run_refine(job: StageJob) -> Json:
     """Refine the benchmark until the attackers have no advantage, and save it. Return its counts and the verdict."""
     from creperie.auditing import AttackerModels
     from creperie.refining import RefinePlan, refine, write_refined
@@ -44,12 +44,12 @@ def run_refine(job: StageJob) -> dict[str, Any]:
     return {**counts, "verdict": refined.judgement.verdict, "text": refined.judgement.text, "attackers": standings}
 
 
-def _before_and_after(attacker: AttackerStanding) -> dict[str, Any]:
+def _before_and_after(attacker: AttackerStanding) -> Json:
     """Return an attacker's accuracy before and after refinement, on all items and as the unweighted mean over
     subsets.
     """
     # Only the mean shows the change within subsets, because the weights of the subsets among all items change.
-    numbers: dict[str, Any] = {"held_out": attacker.held_out, "leaks": list(attacker.leaks)}
+    numbers = {"held_out": attacker.held_out, "leaks": list(attacker.leaks)}
     subsets = [name for name in attacker.after if name != "all" and name in attacker.before]
     for when, figures in (("before", attacker.before), ("after", attacker.after)):
         numbers[when] = figures["all"].accuracy
@@ -58,7 +58,7 @@ def _before_and_after(attacker: AttackerStanding) -> dict[str, Any]:
     return numbers
 
 
-def run_audit(job: StageJob) -> dict[str, Any]:
+def run_audit(job: StageJob) -> Json:
     """Audit the benchmark with blind attackers, and write the verdict as JSON and as an HTML page."""
     from creperie.auditing import AttackerModels, audit, audit_document, write_audit_page
 
@@ -74,7 +74,7 @@ def run_audit(job: StageJob) -> dict[str, Any]:
     return {"verdict": report.verdict, "text": report.whole.text, "items": report.items, "attackers": accuracies}
 
 
-def run_compare(job: StageJob) -> dict[str, Any]:
+def run_compare(job: StageJob) -> Json:
     """Compare the foils of two benchmarks, as in Table 4 of SugarCrepe, and write the counts."""
     from creperie.auditing import (
         AttackerModels,
@@ -99,7 +99,7 @@ def run_compare(job: StageJob) -> dict[str, Any]:
     }
 
 
-def run_probe(job: StageJob) -> dict[str, Any]:
+def run_probe(job: StageJob) -> Json:
     """Probe models as in the SADE paper, and write one document per probe. The figures are drawn from these
     documents.
     """
@@ -109,10 +109,9 @@ def run_probe(job: StageJob) -> dict[str, Any]:
     bench = chosen_items(load(job.input, images=job.option("images") or None), (), job.option("limit") or None)
     options = ScoreOptions(device=job.option("device"))
     models = [*job.option("models"), *trained_models(job.inputs[1:])]
-    orders: list[list[Any]] = []
+    orders = []
     for what in job.option("to"):
-        if what not in PROBES:
-            raise unknown("probe", what, PROBES)
+        check_name("probe", what, PROBES)
         more = {name: job.option(name) for name, probe in ALONE.items() if probe == what}
         answer = PROBES[what](bench, models, options, seed=job.option("seed"), progress=job.progress, **more)
         write_json(job.out / f"{what}.json", answer.document())
@@ -121,7 +120,7 @@ def run_probe(job: StageJob) -> dict[str, Any]:
     return about | ({"shuffled": orders} if orders else {})
 
 
-def run_score(job: StageJob) -> dict[str, Any]:
+def run_score(job: StageJob) -> Json:
     """Score the models that the options name or that an input stage trained, and write one run per model."""
     bench, models, options = scoring_of(job)
     runs = score_all([bench], models, options, out=job.out, engine=job.engine, progress=job.progress)
@@ -150,19 +149,19 @@ def scoring_of(job: StageJob) -> tuple[Benchmark, list[str], ScoreOptions]:
     return bench, models, options
 
 
-def scored(runs: Sequence[Run]) -> dict[str, Any]:
+def scored(runs: Sequence[Run]) -> Json:
     """Return a summary of the runs: their number, the number of items, and one entry for each model and task. An entry
     has the accuracy, the chance level, and the numbers of ties and of items without an outcome.
     """
-    whole = {run.model: [r for r in run.results if r["subset"] == "all"] for run in runs}
     parts = {"results": "accuracy", "ties": "ties", "void": "void", "chance": "chance"}
     figures = {
-        part: {model: {r["task"]: r[key] for r in rows} for model, rows in whole.items()} for part, key in parts.items()
+        part: {run.model: {r["task"]: r[key] for r in run.results if r["subset"] == "all"} for run in runs}
+        for part, key in parts.items()
     }
     return {"runs": len(runs), "items": len(runs[0]), **figures}
 
 
-def decided(bench: Benchmark, runs: Sequence[Run]) -> dict[str, Any]:
+def decided(bench: Benchmark, runs: Sequence[Run]) -> Json:
     """Return {"decidable": counts}. The counts say for how many items text alone distinguishes the foils from the true
     captions: "decidable", "not decidable" or "unknown". Only items with several true captions are counted.
 
@@ -172,14 +171,12 @@ def decided(bench: Benchmark, runs: Sequence[Run]) -> dict[str, Any]:
 
     if not any("text_text" in run.inputs for run in runs):
         return {}
-    words = (
-        decidability(item.positives, item.negatives)[0] for item in bench if len(item.positives) > 1 and item.negatives
-    )
-    counts = dict(Counter(words))
-    return {"decidable": counts} if counts else {}
+    several = [item for item in bench if len(item.positives) > 1 and item.negatives]
+    counts = Counter(decidability(item.positives, item.negatives)[0] for item in several)
+    return {"decidable": dict(counts)} if counts else {}
 
 
-def run_stats(job: StageJob) -> dict[str, Any]:
+def run_stats(job: StageJob) -> Json:
     """Fit the mixed models named in the options to the runs. Captions and tags come from the benchmarks among the
     inputs.
     """
@@ -202,12 +199,12 @@ def run_stats(job: StageJob) -> dict[str, Any]:
         raise UsageError(f"stage {job.name!r} needs runs and their benchmark", hint="write `from: [score, make]`")
     reading = TableReading(grammar=load_preference(job.option("grammar") or LINK_GRAMMAR))
     long = long_table(runs, benches, reading, job.progress)
-    fitted: dict[str, Any] = {}
-    drawn: dict[str, str] = {}
+    fitted = {}
+    drawn = {}
+    own = {"family": job.option("family"), "random": tuple(job.option("random"))}
+    given = {option: value for option, value in own.items() if value}
     for name in job.option("presets"):
         chosen = find_analysis_preset(name)
-        own = {"family": job.option("family"), "random": tuple(job.option("random"))}
-        given = {option: value for option, value in own.items() if value}
         analyses = {label: replace(analysis, **given) for label, analysis in chosen.analyses.items()}
         wish = AnalysisExtras(job.option("per_model"), lenient=True, required=chosen.plot[1], cells=chosen.plot)
         ready = with_families(long.table, analyses, "", chosen.ours)
@@ -228,7 +225,7 @@ def run_stats(job: StageJob) -> dict[str, Any]:
     return {"presets": fitted, "runs": len(runs), "rows": len(long.table), "figures": drawn}
 
 
-def run_answers(job: StageJob) -> dict[str, Any]:
+def run_answers(job: StageJob) -> Json:
     """Write the share of right answers in each subset, averaged over the orders in which the captions were shown.
 
     The answers are GPT-4V's, as SugarCrepe released them: one folder per order (positive first, negative first), with

@@ -19,18 +19,20 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
 from urllib.parse import quote
 
 from creperie.bench import AUDIT_FILE, MANIFEST_FILE, load
 from creperie.core import (
     CreperieError,
+    Json,
     Progress,
     UsageError,
     __version__,
     check_files,
+    check_name,
     digest_of,
     locked,
     options_from,
@@ -40,7 +42,6 @@ from creperie.core import (
     read_json,
     remembered_sha256,
     silent,
-    unknown,
     write_json,
 )
 from creperie.engine import Engine, session
@@ -118,8 +119,7 @@ def check_given(recipe: Recipe, given: Mapping[str, str]) -> None:
     """Raise an error if `given` names a stage that the recipe does not have."""
     names = [s.name for s in recipe.stages]
     for name in given:
-        if name not in names:
-            raise unknown("stage", name, names, where="--use")
+        check_name("stage", name, names, where="--use")
 
 
 def check_claim(out: Path, recipe: Recipe) -> None:
@@ -140,13 +140,14 @@ def check_claim(out: Path, recipe: Recipe) -> None:
         raise UsageError("the folder is not empty and is not a recipe run", where=out, hint="choose another `out=`")
 
 
-def read_card(folder: Path) -> dict[str, Any]:
+def read_card(folder: Path) -> Json:
     """Return the content of recipe.json in the folder of a recipe run."""
     try:
-        card: dict[str, Any] = read_json(folder / CARD)
+        card = read_json(folder / CARD)
     except CreperieError:
-        what = "is not the folder of a recipe run"
-        raise UsageError(what, where=folder, hint="name one that `creperie cook` wrote") from None
+        raise UsageError(
+            "is not the folder of a recipe run", where=folder, hint="name one that `creperie cook` wrote"
+        ) from None
     return card
 
 
@@ -178,24 +179,21 @@ class _Stove:
         """Return the result of a stage. The stage does not run if the user gave its output, if it is skipped, or if its
         output is unchanged since an earlier run.
         """
-        result = partial(StageResult, stage.name, stage.does)
-        if (place := self.given.get(stage.name)) is not None:
-            return result("given", place, _summary_of_given(stage, place), why=f"given: {place}")
-        if stage.skip:
-            return result("skipped", passed_on(stage, inputs), why=stage.skip)
-        if why := nothing_to_do(stage, self.full):
-            return result("skipped", "", why=why)
         folder = folder_of(self.out, number, stage)
-        key = stage_key(stage, inputs)
-        record = kept_record(folder, key)
-        if record is None:
-            self.tell(f"{stage.name}: {stage.about or stage.step.what}")
-        summary = self._cooked(stage, inputs, folder, key) if record is None else record["summary"]
-        why = "" if summary.get("items", 1) or not stage.options.get("optional") else "it made no items; left out"
-        state: State = "cooked" if record is None else "unchanged"
-        return result(state, "" if why else str(folder), summary, seconds_of(folder), why)
+        way = route(stage, inputs, folder, self.given.get(stage.name), self.full)
+        state, summary, place, why = way.state, way.summary, way.place, way.why
+        if state == "given":
+            summary = _summary_of_given(stage, place or "")
+        elif state != "skipped":
+            if state is None:
+                self.tell(f"{stage.name}: {stage.about or stage.step.what}")
+                summary, state = self._cooked(stage, inputs, folder, way.key), "cooked"
+            empty = stage.options.get("optional") and not summary.get("items", 1)
+            place, why = ("", "it made no items; left out") if empty else (str(folder), "")
+        seconds = seconds_of(folder) if state in ("cooked", "unchanged") else 0.0
+        return StageResult(stage.name, stage.does, state, place or "", summary, seconds, why)
 
-    def _cooked(self, stage: RecipeStage, inputs: tuple[str, ...], folder: Path, key: str) -> dict[str, Any]:
+    def _cooked(self, stage: RecipeStage, inputs: tuple[str, ...], folder: Path, key: str) -> Json:
         """Run a stage in a temporary folder and return the summary. If the stage succeeds, the temporary folder is
         renamed to `folder`.
         """
@@ -214,7 +212,10 @@ class _Stove:
             "does": stage.does,
             "key": key,
             "options": dict(stage.options),
-            "inputs": [{"place": self._from_out(place), "digest": output_digest(place)} for place in inputs],
+            # records do not depend on where the run's folder is
+            "inputs": [
+                {"place": place.removeprefix(f"{self.out}{os.sep}"), "digest": output_digest(place)} for place in inputs
+            ],
             "summary": summary,
         }
         spent = {"seconds": time.monotonic() - start, "processor": processor_seconds() - worked}
@@ -227,22 +228,40 @@ class _Stove:
         shutil.rmtree(work, ignore_errors=True)
         return summary
 
-    def _from_out(self, place: str) -> str:
-        """Return a path relative to the run's folder. Records then do not depend on where that folder is."""
-        path = Path(place)
-        return path.relative_to(self.out).as_posix() if path.is_relative_to(self.out) else place
-
 
 def processor_seconds() -> float:
     """Return the processor time of this process and of its child processes (such as parsers) that have ended."""
     return sum(os.times()[:4])
 
 
-def passed_on(stage: RecipeStage, inputs: Sequence[str]) -> str:
-    """Return the path that takes the place of a skipped stage's output. If the stage would have produced a benchmark,
-    it is the path of the stage's first input, else "".
+class Route(NamedTuple):
+    """What happens to a stage, and the path of its output; None if the output does not exist yet."""
+
+    state: State | None  #: None: it is to run
+    place: str | None
+    why: str = ""
+    key: str = ""
+    summary: Mapping[str, Any] = MappingProxyType({})
+
+
+def route(stage: RecipeStage, inputs: Sequence[str | None], folder: Path, given: str | None, full: Set[str]) -> Route:
+    """Return what happens to a stage. `given` is the output that the user gave, and `full` are the names of the stages
+    that have an output. An input is None if it does not exist yet.
+
+    A skipped stage that would have produced a benchmark passes its first input on.
     """
-    return inputs[0] if inputs and stage.step.gives == "benchmark" else ""
+    if given is not None:
+        return Route("given", given, f"given: {given}")
+    if stage.skip:
+        return Route("skipped", inputs[0] if inputs and stage.step.gives == "benchmark" else "", stage.skip)
+    if why := nothing_to_do(stage, full):
+        return Route("skipped", "", why)
+    known = tuple(place for place in inputs if place is not None)
+    if len(known) < len(inputs):
+        return Route(None, None)
+    key = stage_key(stage, known)
+    record = kept_record(folder, key)
+    return Route("unchanged", str(folder), "", key, record["summary"]) if record else Route(None, None, "", key)
 
 
 def nothing_to_do(stage: RecipeStage, full: Set[str]) -> str:
@@ -265,7 +284,7 @@ def folder_of(out: Path, number: int, stage: RecipeStage) -> Path:
     return out / f"{number:02d}-{stage.name}"
 
 
-def kept_record(folder: Path, key: str) -> dict[str, Any] | None:
+def kept_record(folder: Path, key: str) -> Json | None:
     """Return the record of a stage that was run with this key. Return None if there is none, or if a file of its output
     is missing or damaged.
     """
@@ -314,7 +333,7 @@ def stage_key(stage: RecipeStage, inputs: tuple[str, ...]) -> str:
     return digest_of(content)
 
 
-def _attackers(stage: RecipeStage) -> dict[str, Any]:
+def _attackers(stage: RecipeStage) -> Json:
     """Return what a stage's attackers depend on: the names of those that can run here, and digests of their models'
     files. The result is empty if the stage has no attackers.
     """
@@ -351,16 +370,13 @@ def output_digest(place: str, places: Sequence[str] = ()) -> str:
     The digest does not depend on the path of the run's folder, which is removed from the files' content before hashing.
     `places` are the forms in which the path may occur: relative, absolute, or from before the folder was moved.
     """
-    path = Path(place)
-    if path.is_dir() and not (path / MANIFEST_FILE).is_file():
-        return _folder_digest(path, places)
-    return benchmark_digest(load(place))
-
-
-def _folder_digest(folder: Path, places: Sequence[str] = ()) -> str:
+    folder = Path(place)
+    if not folder.is_dir() or (folder / MANIFEST_FILE).is_file():
+        return benchmark_digest(load(place))
     whole = hashlib.sha256()
     for path in sorted(p for p in folder.rglob("*") if p.is_file() and p.name not in (RECORD, TIME)):
-        whole.update(path.relative_to(folder).as_posix().encode() + b"\0" + _shown_place(path, places).encode() + b"\n")
+        name, digest = path.relative_to(folder).as_posix(), _content_digest(path, places)
+        whole.update(f"{name}\0{digest}\n".encode())
     return whole.hexdigest()
 
 
@@ -376,7 +392,7 @@ def without_folder(content: bytes, places: Sequence[str]) -> bytes:
     return content
 
 
-def _shown_place(path: Path, places: Sequence[str] = ()) -> str:
+def _content_digest(path: Path, places: Sequence[str]) -> str:
     if path.stat().st_size > LARGE:
         return remembered_sha256(path)
     content = path.read_bytes()
@@ -388,7 +404,7 @@ def _shown_place(path: Path, places: Sequence[str] = ()) -> str:
     return hashlib.sha256(without_folder(content, places)).hexdigest()
 
 
-def _summary_of_given(stage: RecipeStage, place: str) -> dict[str, Any]:
+def _summary_of_given(stage: RecipeStage, place: str) -> Json:
     """Return a summary of an output that the user gave. Raise an error if the stage would not produce such an
     output.
     """

@@ -27,7 +27,7 @@ from creperie.bench import (
     save,
     split_reference,
 )
-from creperie.core import DataError, UsageError, read_json
+from creperie.core import DataError, Json, UsageError, read_json
 from creperie.recipes.steps import StageJob, engine_for
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 STAND_IN = "Sentences in the format of {}, which they stand in for; none of its items is among them."
 
 
-def run_captions(job: StageJob) -> dict[str, Any]:
+def run_captions(job: StageJob) -> Json:
     """Save the source captions. These are the items of a benchmark, unchanged, or the lines of a text file, one item
     each.
     """
@@ -69,7 +69,7 @@ def caption_source(options: Mapping[str, Any]) -> Benchmark:
     return from_items(captions.name, items, images=captions.images)
 
 
-def run_load(job: StageJob) -> dict[str, Any]:
+def run_load(job: StageJob) -> Json:
     """Save a benchmark, or some of its subsets. The recipe selects subsets by name or pattern, and may rename them."""
     bench = chosen_items(
         load(job.option("source"), images=job.option("images") or None), job.option("subsets"), job.option("limit")
@@ -95,7 +95,7 @@ def chosen_items(bench: Benchmark, patterns: Sequence[str], limit: int | None, s
     return limited(bench, limit, seed if seed >= 0 else None) if limit else bench
 
 
-def run_world(job: StageJob) -> dict[str, Any]:
+def run_world(job: StageJob) -> Json:
     """Save items of the built-in world, with their subsets renamed as the recipe says. If the option `caption` names a
     tag, items with this tag get the tag's text as their true caption.
 
@@ -114,7 +114,7 @@ def run_world(job: StageJob) -> dict[str, Any]:
     return _saved(_under_names(bench, job), job, copy_images=True)
 
 
-def run_make(job: StageJob) -> dict[str, Any]:
+def run_make(job: StageJob) -> Json:
     """Run every maker on the captions of the input, and save the items of all makers as one benchmark. Makers that had
     finished before an interruption are not run again.
 
@@ -124,8 +124,8 @@ def run_make(job: StageJob) -> dict[str, Any]:
 
     options, captions = job.settings(MakerOptions), _captions(job.input)
     engine = engine_for(job, options.model)
-    parts: list[Benchmark] = []
-    reports: dict[str, Any] = {}
+    parts = []
+    reports = {}
     for maker in job.option("makers"):
         folder = job.work / slug(maker)
         if not (folder / REPORT_FILE).is_file():
@@ -142,8 +142,8 @@ def run_make(job: StageJob) -> dict[str, Any]:
         raise DataError("the makers created no items", where=job.input, hint="give more captions or another model")
     bench = from_items(job.option("name") or f"{captions.name}-{job.name}", items, images=captions.images)
     provenance = tuple(step for part in parts for step in part.provenance)
-    whole = {(item.subset, item.id, item.captions) for item in made}
-    changed = sum((item.subset, item.id, item.captions) not in whole for item in kept)
+    whole = set(map(id, made))
+    changed = sum(id(item) not in whole for item in kept)
     lost = {"removed": len(made) - len(kept), "changed": changed}
     if any(lost.values()):
         provenance += (ProvenanceStep("true-foils", lost, tuple(part.hash for part in parts)),)
@@ -231,7 +231,7 @@ def slug(maker: str) -> str:
     return re.sub(r"\W+", "-", maker)
 
 
-def run_shots(job: StageJob) -> dict[str, Any]:
+def run_shots(job: StageJob) -> Json:
     """Save demonstrations for few-shot questions, and the benchmark without the items that they use."""
     from creperie.scoring import draw_shots
 
@@ -240,14 +240,14 @@ def run_shots(job: StageJob) -> dict[str, Any]:
     return {"items": len(bench), "subsets": bench.subsets, "demonstrations": count * len(bench.subsets)}
 
 
-def run_join(job: StageJob) -> dict[str, Any]:
+def run_join(job: StageJob) -> Json:
     """Save the items of all inputs as one benchmark, with the subset names of the recipe."""
     parts = one_image_folder([load(spec) for spec in job.inputs], job.work / "images")
     joined = concatenate(job.option("name") or f"{parts[0].name}-{job.name}", parts)
     return _saved(_under_names(joined, job), job, copy_images=(job.work / "images").is_dir())
 
 
-def run_paired(job: StageJob) -> dict[str, Any]:
+def run_paired(job: StageJob) -> Json:
     """Save the items of the first input that the second also has. Two versions of a benchmark can then be compared."""
     if len(job.inputs) != 2:
         raise UsageError(f"stage {job.name!r} needs two benchmarks to pair", hint="write `from: [original, changed]`")
@@ -255,8 +255,11 @@ def run_paired(job: StageJob) -> dict[str, Any]:
     paired_keys = {(item.subset, item.id) for item in other}
     mask = np.array([(item.subset, item.id) in paired_keys for item in bench], bool)
     if not mask.any():
-        what = "the two benchmarks have no item in common"
-        raise DataError(what, where=f"stage {job.name}", hint="pair two versions of one benchmark")
+        raise DataError(
+            "the two benchmarks have no item in common",
+            where=f"stage {job.name}",
+            hint="pair two versions of one benchmark",
+        )
     chosen = bench.filter(mask, why=f"also in {other.name}")
     return _saved(replace(chosen, name=job.option("name") or bench.name), job)
 
@@ -311,7 +314,7 @@ def _renamed(items: Iterable[Item], names: Mapping[str, str]) -> list[Item]:
 
     If two subsets become one and both have an item with the same id, a number is added to the id.
     """
-    renamed: list[Item] = []
+    renamed = []
     seen: Counter[tuple[str, str]] = Counter()
     for item in items:
         subset = _new_name(item.subset, names)
@@ -321,6 +324,6 @@ def _renamed(items: Iterable[Item], names: Mapping[str, str]) -> list[Item]:
     return renamed
 
 
-def _saved(bench: Benchmark, job: StageJob, *, copy_images: bool = False) -> dict[str, Any]:
+def _saved(bench: Benchmark, job: StageJob, *, copy_images: bool = False) -> Json:
     save(bench, job.out, copy_images=copy_images, progress=job.progress)
     return {"name": bench.name, "items": len(bench), "subsets": bench.subsets}

@@ -11,6 +11,7 @@ import re
 import secrets
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from creperie.bench import ERROR, Benchmark, ProvenanceStep, check, limited, load, save
-from creperie.core import DataError, UsageError, write_json
+from creperie.core import DataError, Json, UsageError, write_json
 from creperie.lang import words
 from creperie.recipes.steps import StageJob, engine_for
 from creperie.scoring import Run, benchmark_header
@@ -67,15 +68,21 @@ def _annotate(app: Any, token: str, task: str, who: str) -> int:
 def _csrf(reply: Any) -> str:
     token = re.search(r'name="csrf" (?:content|value)="([^"]+)"', reply.text)
     if reply.status_code != 200 or token is None:
-        hint = "start the recipe again; the server's log says more"
-        raise DataError(f"the annotation page has no form (status {reply.status_code})", where=reply.url, hint=hint)
+        raise DataError(
+            f"the annotation page has no form (status {reply.status_code})",
+            where=reply.url,
+            hint="start the recipe again; the server's log says more",
+        )
     return token[1]
 
 
 def _read(reply: Any) -> Mapping[str, Any]:
     if reply.status_code != 200:
-        what = f"the annotation server answered {reply.status_code}: {reply.text[:200]}"
-        raise DataError(what, where=reply.url, hint="start the recipe again")
+        raise DataError(
+            f"the annotation server answered {reply.status_code}: {reply.text[:200]}",
+            where=reply.url,
+            hint="start the recipe again",
+        )
     return reply.json()
 
 
@@ -104,7 +111,7 @@ def _fields(question: Mapping[str, Any], task: str, who: str) -> dict[str, str |
                 missed = _words_missed(shown, [option["label"] for option in options])
                 options.sort(key=lambda option: len(missed[option["label"]]))
                 expected = expected if not missed[options[0]["label"]] else "invalid"  # all are about other things
-            values: list[str] = [option["value"] for option in options]
+            values = [option["value"] for option in options]
             usual = values[0] if field["name"] == "foil" else expected
             chosen = usual if usual in values and dice.random() < CERTAIN else dice.choice(values)
             answer[field["name"]] = TURNED.get(chosen, chosen) if turned and not options[0].get("quote") else chosen
@@ -125,17 +132,16 @@ def _words_missed(shown: Sequence[str], foils: Sequence[str]) -> dict[str, set[s
 Key = tuple[str, str]
 
 
-def run_check(job: StageJob) -> dict[str, Any]:
+def run_check(job: StageJob) -> Json:
     """Save the benchmark without the items in which `data check` finds errors."""
     bench = load(job.input)
     findings = [f for f in check(bench, images=False, progress=job.progress) if f.severity == ERROR]
-    bad = {(f.subset, f.item) for f in findings if f.item}
-    summary = keep_others(bench, bad, job, "check")
+    summary = keep_others(bench, {(f.subset, f.item) for f in findings if f.item}, job, "check")
     write_json(job.out / "findings.json", [asdict(f) for f in findings])
     return summary | {"findings": dict(Counter(f.code for f in findings))}
 
 
-def run_validate(job: StageJob) -> dict[str, Any]:
+def run_validate(job: StageJob) -> Json:
     """Save the benchmark without the items that a validator model rejects."""
     from creperie.making import validate
 
@@ -143,13 +149,12 @@ def run_validate(job: StageJob) -> dict[str, Any]:
     model, limit = job.option("model"), job.option("limit") or None
     own = {"prompts": job.option("prompts"), "engine": engine_for(job, model)}
     validation = validate(bench, model, limit=limit, progress=job.progress, **own)
-    bad = validation.failed
-    summary = keep_others(bench, bad, job, "validate", model=model)
+    summary = keep_others(bench, validation.failed, job, "validate", model=model)
     write_json(job.out / "validation.json", validation.document)
     return summary | {"calls": validation.document["calls"], "codes": validation.document["codes"]}
 
 
-def keep_others(bench: Benchmark, bad: set[Key], job: StageJob, why: str, **by: str) -> dict[str, Any]:
+def keep_others(bench: Benchmark, bad: set[Key], job: StageJob, why: str, **by: str) -> Json:
     keep = np.array([key not in bad for key in bench.item_keys], bool)
     if not keep.any():
         raise DataError(
@@ -166,7 +171,7 @@ PEOPLE = "people.json"  #: the file with the results of the study, beside the it
 STUDY = "study"
 
 
-def run_people(job: StageJob) -> dict[str, Any]:
+def run_people(job: StageJob) -> Json:
     """Apply people's answers in a study to the items. If there is no study yet, create one and raise an error that says
     how to invite people.
 
@@ -180,7 +185,7 @@ def run_people(job: StageJob) -> dict[str, Any]:
                 hint="write `apply: false`",
             )
         benches = [_sample_of(bench, each, job.option("seed")) for bench in benches]
-    bench, other = benches[0], benches[1] if benches[1:] else None
+    bench, other = benches[0], next(iter(benches[1:]), None)
     database = job.work / "people.db" if job.option("scripted") else job.out.parent / f"{job.name}.db"
     if other is not None and other.name == bench.name:
         raise UsageError(f"both benchmarks are called {bench.name!r}", where=f"stage {job.name}", hint="rename one")
@@ -221,26 +226,26 @@ def _prepare(bench: Benchmark, other: Benchmark | None, job: StageJob, database:
     database.parent.mkdir(parents=True, exist_ok=True)
     for old in database.parent.glob(f"{database.name}*") if scripted else ():  # left by an interrupted run
         old.unlink()
-    db = open_database(database)
-    try:
+    with closing(open_database(database)) as db:
         store_study(db, STUDY, bench, plan, other=other, spec=job.input, pictures=not scripted)
         tokens = [i.token for i in invite(db, STUDY, plan.overlap)]
         if scripted:
             answer_all(db, tokens, plan.task, plan.seed)
-    finally:
-        db.close()
 
 
-def _by_study(bench: Benchmark, other: Benchmark | None, job: StageJob, database: Path) -> dict[str, Any]:
+def _by_study(bench: Benchmark, other: Benchmark | None, job: StageJob, database: Path) -> Json:
     from creperie.annotation import ApplyPlan, BrokenRulesError, apply_study, open_database
 
-    db = open_database(database)
+    plan = ApplyPlan(undecided=job.option("undecided"), as_is=job.option("scripted"))  # scripts may break rules
     try:
-        plan = ApplyPlan(undecided=job.option("undecided"), as_is=job.option("scripted"))  # scripts may break rules
-        done = apply_study(db, STUDY, bench, plan)
+        with closing(open_database(database)) as db:
+            done = apply_study(db, STUDY, bench, plan)
     except BrokenRulesError as e:
-        hint = f"exclude them with `creperie annotate exclude {STUDY} --rules --db {database}` and let others answer"
-        raise UsageError(e.what, where=f"stage {job.name}", hint=hint) from None
+        raise UsageError(
+            e.what,
+            where=f"stage {job.name}",
+            hint=f"exclude them with `creperie annotate exclude {STUDY} --rules --db {database}` and let others answer",
+        ) from None
     except UsageError as e:
         raise UsageError(
             f"people's answers are not complete: {e.what}",
@@ -249,8 +254,6 @@ def _by_study(bench: Benchmark, other: Benchmark | None, job: StageJob, database
             f"`creperie annotate serve --db {database}`; to use a benchmark that people have checked, pass "
             f"--use {job.name}=BENCH; to skip the stage, pass --set {job.name}.skip=true",
         ) from None
-    finally:
-        db.close()
     judged = done.bench if done.bench is not None and job.option("apply") else bench
     if job.option("scripted") and judged is not bench:
         *before, last = judged.provenance
@@ -295,7 +298,7 @@ def _renamed(runs: Sequence[Run], annotators: Sequence[str]) -> list[Run]:
     return renamed
 
 
-def _by_scripts(about: Mapping[str, Any]) -> dict[str, Any]:
+def _by_scripts(about: Mapping[str, Any]) -> Json:
     """Return the document of a scripted study without the parts that differ from run to run: pseudonyms, digest and
     date.
     """

@@ -196,6 +196,9 @@ def refuse_gaps(shortfalls: list[Shortfall], recipe: Recipe) -> None:
     others = [short for short in gaps if short.kind != "package"]
     named = [f"{s.stage + ': ' if s.stage else ''}{s.message}" for s in (*packages, *others[:NAMED])]
     more = f"; and {len(others) - NAMED} more (--plan lists them)" if len(others) > NAMED else ""
-    what = f"{len(gaps)} {'requirement is' if len(gaps) == 1 else 'requirements are'} missing: {'; '.join(named)}{more}"
     hint = (packages or gaps)[0].hint or "see `creperie cook RECIPE --plan`"
-    raise UsageError(what, where=f"{recipe.name}, profile {recipe.profile}", hint=hint)
+    raise UsageError(
+        f"{len(gaps)} {'requirement is' if len(gaps) == 1 else 'requirements are'} missing: {'; '.join(named)}{more}",
+        where=f"{recipe.name}, profile {recipe.profile}",
+        hint=hint,
+    )

@@ -8,7 +8,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from creperie.core import DataError, UsageError, option, unknown
+from creperie.core import DataError, Json, UsageError, check_name, option, unknown
 from creperie.recipes.steps import STEPS, StageKind
 from creperie.recipes.yaml_lines import Marked, read_marked, read_marked_file
 
@@ -115,8 +115,7 @@ def read_recipe(
     """Read a recipe from its file. `changes` (`{"stage.option": value}`) override single options of the file; `data` is
     the folder of released files that the profile `local` reads.
     """
-    if profile not in PROFILES:
-        raise unknown("profile", profile, PROFILES)
+    check_name("profile", profile, PROFILES)
     doc = read_marked_file(path)
     top = doc.mapping((), _TOP, "is not a recipe")
     name, stages = _text(doc, top, "recipe"), top.get("stages")
@@ -154,8 +153,11 @@ def _stage(
     for block in ("with", profile):
         values = entry.get(block) or {}
         if not isinstance(values, dict):
-            what = f"{block!r} is not a mapping of options"
-            raise DataError(what, where=doc.where(*at, block), hint="write `option: value` lines below it")
+            raise DataError(
+                f"{block!r} is not a mapping of options",
+                where=doc.where(*at, block),
+                hint="write `option: value` lines below it",
+            )
         given |= {k: (v, doc.where(*at, block, k)) for k, v in values.items()}
     given |= {k: (v, f"--set {name}.{k}") for k, v in changes.get(name, {}).items()}
     does, at_does = given.pop("does", (entry.get("does"), doc.where(*at, "does")))
@@ -182,8 +184,7 @@ def _sources(step: StageKind, names: list[str], value: Any, where: str) -> tuple
     if not isinstance(names_given, list) or not all(isinstance(w, str) for w in names_given):
         raise DataError("'from' must be the name of a stage, or a list of such names", where=where)
     for name in names_given:
-        if name not in names:
-            raise unknown("earlier stage", name, names, where=where)
+        check_name("earlier stage", name, names, where=where)
     if len(names_given) > 1 and step.takes < 2:
         raise DataError("this step takes only one input", where=where, hint="put a stage that does `join` before it")
     return tuple(names_given) if step.takes else ()
@@ -191,7 +192,7 @@ def _sources(step: StageKind, names: list[str], value: Any, where: str) -> tuple
 
 def _options(
     step: StageKind, given: Mapping[str, tuple[Any, str]], where: str, places: Mapping[str, str], *, skipped: bool
-) -> dict[str, Any]:
+) -> Json:
     options = dict(step.options)
     for name, (value, at) in given.items():
         if name not in step.options:
@@ -245,8 +246,8 @@ def _text(doc: Marked, entry: Mapping[str, Any], *path: str | int) -> str:
     return value
 
 
-def _split(changes: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    own: dict[str, dict[str, Any]] = {}
+def _split(changes: Mapping[str, Any]) -> dict[str, Json]:
+    own: dict[str, Json] = {}
     for key, value in changes.items():
         stage, dot, option = key.partition(".")
         if not dot or not stage or not option:
@@ -255,7 +256,7 @@ def _split(changes: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return own
 
 
-def parse_changes(texts: tuple[str, ...]) -> dict[str, Any]:
+def parse_changes(texts: tuple[str, ...]) -> Json:
     """Parse changes of the form `stage.option=value`, whose values are YAML.
 
     >>> parse_changes(("make.seed=3", "score.tasks=[tot]"))

@@ -9,9 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from creperie.core import __version__, read_json
+from creperie.core import Document, __version__, read_json
 from creperie.recipes.claims import Direction
 from creperie.recipes.figure_prompts import papers
 from creperie.recipes.kitchen import RECORD, read_card
@@ -62,7 +61,7 @@ class PaperPart:
 class _RunOutput:
     """What the runs of one recipe produced: tables as documents, and the numbers of the figures that were drawn."""
 
-    tables: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict)
+    tables: dict[str, list[Document]] = field(default_factory=dict)
     figures: set[str] = field(default_factory=set)
     failed: dict[str, str] = field(default_factory=dict)
     worded: set[str] = field(default_factory=set)  #: prompts that were given in the paper's wording
@@ -72,17 +71,14 @@ def paper_status(folders: Sequence[Path]) -> list[PaperPart]:
     """Return the status of every table and figure of the five papers. `folders` are the recipe runs to consider."""
     made = _gather(folders)
     tables = {table.key.lower(): table for table in published_tables()}
-    parts: list[PaperPart] = []
+    parts = []
     for paper in papers():
         own = made.get(paper["recipe"], _RunOutput())
         for entry in paper["tables"]:
             key = f"{paper['name']}/{entry['number']}"
             table = tables.get(key.lower())
             parts.append(_table(paper, entry, table, own) if table else _described(paper, "table", entry, own))
-        parts += [
-            _figure(paper, entry, own) if "draw" in entry else _described(paper, "figure", entry, own)
-            for entry in paper["figures"]
-        ]
+        parts += [_described(paper, "figure", entry, own) for entry in paper["figures"]]
     return parts
 
 
@@ -104,15 +100,16 @@ def _gather(folders: Sequence[Path]) -> dict[str, _RunOutput]:
     return made
 
 
-def _table(paper: Mapping[str, Any], entry: Mapping[str, Any], table: PublishedTable, own: _RunOutput) -> PaperPart:
+def _table(paper: Document, entry: Document, table: PublishedTable, own: _RunOutput) -> PaperPart:
     """Return the status of a table. The table agrees if results were computed on the published items and all of them
     equal the printed ones.
     """
     documents = own.tables.get(table.key.lower(), [])
     found = (cell for document in documents for cell in _agreed(document) if table.is_result(cell.group, cell.column))
     cells = tuple({(c.group, c.model, c.column): c for c in found}.values())
-    named = dict.fromkeys(row for document in documents for row in _rows(document))
-    rows = tuple(name for name, *_ in named)
+    ours = (row for document in documents for row in document["rows"] if row["source"] == "run")
+    added = ((row["model"], row["group"], row["published"]) for row in ours if not _is_repeated(row))
+    rows = tuple(name for name, *_ in dict.fromkeys(added))
     agree = sum(cell.equal for cell in cells)
     status = EXACT if cells and agree == len(cells) else PARTLY if agree else FILLED if rows else OPEN
     command = f"creperie cook {paper['recipe']}" + " --profile local --data DIR" * bool(cells)
@@ -133,7 +130,7 @@ def _own_words(prompts: Sequence[str], own: _RunOutput) -> tuple[str, ...]:
     return tuple(name for name in prompts if name not in own.worded)
 
 
-def _agreed(document: Mapping[str, Any]) -> Iterator[AgreedCell]:
+def _agreed(document: Document) -> Iterator[AgreedCell]:
     """Yield an AgreedCell for each number in a paper's table that was computed again from what the paper released. It
     holds the printed and the computed number, and says whether they are equal.
     """
@@ -146,33 +143,22 @@ def _agreed(document: Mapping[str, Any]) -> Iterator[AgreedCell]:
                 yield AgreedCell(row["published"], name, *numbers, row.get("by", "model"), row["group"])
 
 
-def _is_repeated(row: Mapping[str, Any]) -> bool:
+def _is_repeated(row: Document) -> bool:
     """Return True if the row comes from a run of the paper's model on the paper's items."""
     return bool(row["source"] == "run" and row["published"] and row.get("released") and not row.get("stands_in"))
 
 
-def _rows(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str | None]]:
-    """Yield (model, group of rows, printed row) for each table row that comes from a run. Runs of the paper's model on
-    the published items are left out. The printed row is the name of the corresponding row in the paper, or None.
-    """
-    ours = (row for row in document["rows"] if row["source"] == "run" and not _is_repeated(row))
-    return ((row["model"], row["group"], row["published"]) for row in ours)
-
-
-def _figure(paper: Mapping[str, Any], entry: Mapping[str, Any], own: _RunOutput) -> PaperPart:
-    number, command = entry["number"], f"creperie cook {paper['recipe']}"
-    status, why = OPEN, own.failed.get(number, "")
-    if number in own.figures:
-        status, why = DRAWN, entry.get("of", "these runs' items and models")
-    about = (paper["name"], "figure", number, entry["what"], status, command)
-    return PaperPart(*about, needs=entry.get("needs", ""), why=why)
-
-
-def _described(paper: Mapping[str, Any], kind: str, entry: Mapping[str, Any], own: _RunOutput) -> PaperPart:
-    prompts = entry.get("prompts", ())
+def _described(paper: Document, kind: str, entry: Document, own: _RunOutput) -> PaperPart:
+    """Return the status of a figure, or of a table that is not transcribed: of what a run draws, or of prompts."""
+    prompts, number = entry.get("prompts", ()), entry["number"]
     command = " && ".join(f"creperie prompts show {name}" for name in prompts)
-    about = (paper["name"], kind, entry["number"], entry["what"], WORDED if command else NOTHING, command)
-    return PaperPart(*about, why=entry.get("none", ""), prompts=_own_words(prompts, own))
+    status, why = WORDED if command else NOTHING, entry.get("none", "")
+    if "draw" in entry:
+        command, status, why = f"creperie cook {paper['recipe']}", OPEN, own.failed.get(number, "")
+        if number in own.figures:
+            status, why = DRAWN, entry.get("of", "these runs' items and models")
+    about = (paper["name"], kind, number, entry["what"], status, command)
+    return PaperPart(*about, needs=entry.get("needs", ""), why=why, prompts=_own_words(prompts, own))
 
 
 # -- the page --------------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from creperie.core import (
+    Json,
     OptionField,
     Progress,
     UsageError,
@@ -117,11 +118,11 @@ class StageKind:
         """The declarations of all options by name, except options whose value is a mapping. Options that exist only in
         recipes come first, then those of the classes in `settings`.
         """
-        about: dict[str, Any] = {"help": "", "flags": "", "choices": (), "metavar": ""}
-        kinds = {name: type(default) for name, default in self.own.items() if not isinstance(default, dict)}
+        about: Json = {"help": "", "flags": "", "choices": (), "metavar": ""}
         fields = {
-            name: OptionField(name, tuple if kind is list else kind, self.own[name], False, **about)
-            for name, kind in kinds.items()
+            name: OptionField(name, tuple if isinstance(default, list) else type(default), default, False, **about)
+            for name, default in self.own.items()
+            if not isinstance(default, dict)
         }
         for room, _, name in (place.partition(":") for place in self.settings):
             fields |= options_in(getattr(import_module(f"creperie.{room}"), name))
@@ -135,11 +136,10 @@ class StageKind:
 
 
 def _read_steps() -> dict[str, StageKind]:
-    document = packaged_toml("creperie.recipes", "steps.toml")
     steps = {}
-    for name, record in document.items():
+    for name, record in packaged_toml("creperie.recipes", "steps.toml").items():
         record["own"] = record.pop("options", {})
-        fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in record.items()}
+        fields: Json = {k: tuple(v) if isinstance(v, list) else v for k, v in record.items()}
         steps[name] = StageKind(**fields)
     return steps
 
@@ -161,6 +161,6 @@ def models_of(options: Mapping[str, Any]) -> list[str]:
     return [uri for uri in named if ":" in uri and not uri.endswith(".json")]
 
 
-def work_of(does: str) -> Callable[[StageJob], dict[str, Any]]:
+def work_of(does: str) -> Callable[[StageJob], Json]:
     """Return the function that runs stages of the kind `does`. It takes the stage's job and returns a summary."""
     return getattr(import_module(f"creperie.recipes.{STEPS[does].module}"), f"run_{does}")

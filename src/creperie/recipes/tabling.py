@@ -7,10 +7,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from creperie.bench import MANIFEST_FILE, load
-from creperie.core import CreperieError, UsageError, read_json, write_json, write_text
+from creperie.core import CreperieError, Json, UsageError, read_json, write_json, write_text
 from creperie.recipes.judging import ANSWERS, PAIRWISE, runs_in
 from creperie.recipes.people import PEOPLE, RUNS
 from creperie.recipes.steps import StageJob
@@ -34,7 +33,7 @@ from creperie.training import STUDY_FILE
 FORMS = (("text", "txt"), ("markdown", "md"), ("html", "html"))
 
 
-def run_table(job: StageJob) -> dict[str, Any]:
+def run_table(job: StageJob) -> Json:
     """Write every table as text, Markdown, HTML and JSON, with the rows that can be filled. Return the number of rows,
     and the reason for each run that fills no row.
     """
@@ -45,7 +44,7 @@ def run_table(job: StageJob) -> dict[str, Any]:
     job.out.mkdir(parents=True)
     if runs:
         write_results(runs, job.out / "results.csv")
-    filled: dict[str, Any] = {}
+    filled = {}
     for key in job.option("tables"):
         table = published_table(key)
         fitting, reasons = _fitting(table, runs, job.option("same"))
@@ -65,7 +64,7 @@ def _fitting(table: PublishedTable, runs: Sequence[Run], same: dict[str, str]) -
     """
     # A run does not fit, for example, if an earlier run of the same model already fills the column.
     fitting: list[Run] = []
-    reasons: dict[str, str] = {}
+    reasons = {}
     for run in runs:
         if why := misplaced(table, run):
             reasons[run.name] = why
@@ -131,7 +130,7 @@ def write_results(runs: Sequence[Run], path: Path) -> None:
                 writer.writerow([run.benchmark, model, *(row[name] for name in names)])
 
 
-def run_figure(job: StageJob) -> dict[str, Any]:
+def run_figure(job: StageJob) -> Json:
     """Draw each figure as SVG. Each entry of the option `figures` is `NUMBER: DRAWING STAGE…`. STAGE/PATTERN selects a
     file or run of a stage.
 
@@ -140,8 +139,8 @@ def run_figure(job: StageJob) -> dict[str, Any]:
     places = dict(zip(job.sources, job.inputs, strict=True))
     options = job.settings(FigureOptions)
     job.out.mkdir(parents=True)
-    drawn: dict[str, str] = {}
-    reasons: dict[str, str] = {}
+    drawn = {}
+    reasons = {}
     for number, line in job.option("figures").items():
         drawing, *words = line.split()
         if drawing not in DRAWINGS:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from creperie.bench import load
-from creperie.core import UsageError, read_json, write_json
+from creperie.core import Json, UsageError, read_json, write_json
 from creperie.recipes.steps import StageJob
 
 MODEL = "model"
@@ -34,7 +34,7 @@ def one_thread() -> Iterator[None]:
 
 
 @one_thread()
-def run_train(job: StageJob) -> dict[str, Any]:
+def run_train(job: StageJob) -> Json:
     """Train a model, with the items' own foils or with foils that makers generate. Training that was interrupted
     resumes at its checkpoint.
     """
@@ -62,7 +62,7 @@ def _model(job: StageJob, benchmarks: int = 1) -> str:
     return str(model)
 
 
-def run_tiny(job: StageJob) -> dict[str, Any]:
+def run_tiny(job: StageJob) -> Json:
     """Write a tiny checkpoint with random weights in place of a real one. Its scores are at chance level.
 
     The option `build` names the function that writes it, as `module:function`.
@@ -75,7 +75,7 @@ def run_tiny(job: StageJob) -> dict[str, Any]:
 
 def trained_models(places: Sequence[str]) -> list[str]:
     """Return the URIs of the models in the folders of stages. A generative model has one URI per way of asking it."""
-    uris: list[str] = []
+    uris = []
     for folder in map(Path, places):
         if (folder / TRAINED).is_file():
             about = read_json(folder / TRAINED)
@@ -85,7 +85,7 @@ def trained_models(places: Sequence[str]) -> list[str]:
 
 
 @one_thread()
-def run_trainings(job: StageJob) -> dict[str, Any]:
+def run_trainings(job: StageJob) -> Json:
     """Train once per type of foil and seed, as for Tables 5 and 10 of SugarCrepe, and write the study.
 
     The inputs are the training data, a biased benchmark and a clean one. Unless the option `model` names a model, a
@@ -115,7 +115,7 @@ def run_trainings(job: StageJob) -> dict[str, Any]:
     data, biased, clean = (load(place) for place in job.inputs[:3])
     model = _model(job, 3)
     question = StudyQuestion(model, data, biased, clean, settings, refinement=refinement)
-    how: dict[str, Any] = {"seeds": tuple(range(options.seeds)), "arms": options.arms, "device": options.device}
+    how: Json = {"seeds": tuple(range(options.seeds)), "arms": options.arms, "device": options.device}
     study = study_of(question, job.work / "study", progress=job.progress, **how)
     document = write_study(study, job.out)
     tests = {"biased": biased, "clean": clean}
@@ -137,7 +137,7 @@ def without_seconds(value: Any) -> Any:
 
 
 @one_thread()
-def run_tune(job: StageJob) -> dict[str, Any]:
+def run_tune(job: StageJob) -> Json:
     """Tune a model in the ways of Table 13 of SugarCrepe++ (not at all, all weights, LoRA), and test it on held-out
     items.
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from creperie.core import UsageError, digest_of, read_json
+from creperie.core import Document, UsageError, digest_of, read_json
 from creperie.recipes.kitchen import RECORD, output_digest, read_card, without_folder
 
 
@@ -28,8 +28,11 @@ def verify_runs(one: Path, two: Path) -> list[StageMatch]:
     runs = [(folder, read_card(folder)) for folder in (one, two)]
     recipes = [card["recipe"] for _, card in runs]
     if recipes[0] != recipes[1]:
-        what = f"expected two runs of one recipe, got: {', '.join(recipes)}"
-        raise UsageError(what, where=two, hint="name two runs of the same recipe")
+        raise UsageError(
+            f"expected two runs of one recipe, got: {', '.join(recipes)}",
+            where=two,
+            hint="name two runs of the same recipe",
+        )
     return [_match(name, runs) for name in dict.fromkeys(name for _, card in runs for name in card["stages"])]
 
 
@@ -42,14 +45,14 @@ def run_digest(folder: Path) -> str:
     return digest_of({name: _content(name, folder, card) for name in stages})[:8]
 
 
-def _content(name: str, folder: Path, card: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+def _content(name: str, folder: Path, card: Document) -> tuple[str, dict[str, Any]]:
     """Return a digest of a stage's output, and its summary, both without the path of the run's folder."""
     places = [str(folder), str(folder.absolute()), *card.get("places", ())]
     text = json.dumps(read_json(folder / name / RECORD)["summary"], ensure_ascii=False)
     return output_digest(str(folder / name), places), json.loads(without_folder(text.encode(), places))
 
 
-def _match(name: str, runs: Sequence[tuple[Path, Mapping[str, Any]]]) -> StageMatch:
+def _match(name: str, runs: Sequence[tuple[Path, Document]]) -> StageMatch:
     cooked = [folder for folder, _ in runs if (folder / name / RECORD).is_file()]
     if not cooked:
         return StageMatch(name, True, "skipped in both")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
 import yaml
 
-from creperie.core import DataError, compose_yaml, unknown
+from creperie.core import DataError, Json, check_name, compose_yaml
 
 #: Maximum nesting of a document; no recipe is deeper.
 DEEPEST = 20
@@ -30,7 +30,7 @@ class Marked:
             path = path[:-1]
         return f"{self.file}:{self.lines.get(path, 1)}"
 
-    def mapping(self, path: Path, known: Iterable[str], what: str, kind: str = "key") -> dict[str, Any]:
+    def mapping(self, path: Path, known: Collection[str], what: str, kind: str = "key") -> Json:
         """Return the mapping at a path. If it is not a mapping, or has a key that is not in `known`, raise an error
         with the line.
         """
@@ -40,8 +40,7 @@ class Marked:
         if not isinstance(value, dict):
             raise DataError(what, where=self.where(*path), hint=f"expected: {', '.join(known)}")
         for key in value:
-            if key not in known:
-                raise unknown(kind, key, known, where=self.where(*path, key))
+            check_name(kind, key, known, where=self.where(*path, key))
         return value
 
 
@@ -50,8 +49,11 @@ def read_marked_file(file: pathlib.Path) -> Marked:
     try:
         return read_marked(file.read_bytes().decode("utf-8"), str(file))
     except (OSError, UnicodeDecodeError) as e:
-        what = f"cannot be read ({getattr(e, 'strerror', '') or 'not UTF-8 text'})"
-        raise DataError(what, where=file, hint="check the path, or save it as UTF-8") from None
+        raise DataError(
+            f"cannot be read ({getattr(e, 'strerror', '') or 'not UTF-8 text'})",
+            where=file,
+            hint="check the path, or save it as UTF-8",
+        ) from None
 
 
 def read_marked(text: str, file: str) -> Marked:
@@ -86,10 +88,8 @@ def _value(loader: yaml.SafeLoader, node: yaml.Node, path: Path, lines: dict[Pat
         ) from None
 
 
-def _mapping(
-    loader: yaml.SafeLoader, node: yaml.MappingNode, path: Path, lines: dict[Path, int], file: str
-) -> dict[str, Any]:
-    values: dict[str, Any] = {}
+def _mapping(loader: yaml.SafeLoader, node: yaml.MappingNode, path: Path, lines: dict[Path, int], file: str) -> Json:
+    values = {}
     for key_node, child in node.value:
         where = f"{file}:{key_node.start_mark.line + 1}"
         if not isinstance(key_node, yaml.ScalarNode):

@@ -83,7 +83,7 @@ def _entries(marked: Marked, key: str, kind: str, known: Mapping[str, OptionFiel
         raise DataError(f"has no {key}", where=marked.file, hint=f"write `{key}:` with a list")
     if not isinstance(listed, list):
         raise DataError("is not a list", where=marked.where(key), hint="begin each entry with a dash")
-    entries: dict[str, ZooEntry] = {}
+    entries = {}
     for i, record in enumerate(listed):
         entry = _entry(marked, (key, i), record, kind, known)
         if entry.label in entries:
@@ -155,7 +155,7 @@ def matrix_columns(zoo: Zoo) -> tuple[list[MatrixColumn], dict[str, str]]:
     """Return two values: the benchmarks that could be loaded, and the reasons for the others, by name. If none could be
     loaded, raise the error of the last one.
     """
-    columns: list[MatrixColumn] = []
+    columns = []
     faults: dict[str, str] = {}
     for entry in zoo.benches:
         try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from creperie.core import DataError, Progress
+from creperie.core import DataError, Progress, seeded
 from creperie.refining.select import Choice, ChoiceSettings, RefinementMethod, SelectionPool, by_gaps
 
 
@@ -21,7 +21,7 @@ def unit_gaps(gaps: np.ndarray) -> np.ndarray:
     >>> unit_gaps(np.array([[0.5, 4.0], [-0.25, -2.0]])).tolist()
     [[0.5, 1.0], [-0.25, -0.5]]
     """
-    columns = np.asarray(gaps, dtype=np.float64)
+    columns = np.asarray(gaps, np.float64)
     if columns.ndim == 1:
         columns = columns[:, None]
     if not np.isfinite(columns).all():
@@ -73,7 +73,7 @@ def grid_selection(gaps: np.ndarray, *, seed: int = 0, bins: int = BINS) -> np.n
         shifted = codes * (2 * max(bins, FACE_BINS) + 1) + column * leading + max(bins, FACE_BINS)
         codes = np.unique(shifted, return_inverse=True)[1]
     rows = np.flatnonzero(~keep)
-    rows = rows[np.random.Generator(np.random.PCG64(seed)).permutation(len(rows))]
+    rows = rows[seeded(seed).permutation(len(rows))]
     sided = 2 * codes[rows] + (leading[rows] < 0)
     counts = np.bincount(sided, minlength=2 * (int(codes.max(initial=0)) + 1)).reshape(-1, 2)
     keep[first_of_each(rows, sided, counts.min(axis=1).repeat(2))] = True

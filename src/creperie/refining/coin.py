@@ -27,10 +27,10 @@ def one_per_caption(pairs: Pairs, seed: int) -> np.ndarray:
     """
     first = np.flatnonzero(np.r_[True, pairs.item[1:] != pairs.item[:-1]])
     item = np.random.default_rng(seed).permutation(pairs.item[first])
-    caption = np.zeros(pairs.n_items, dtype=np.int64)
+    caption = np.zeros(pairs.n_items, np.int64)
     caption[pairs.item[first]] = pairs.left[first]
     keys = np.stack([pairs.subset[item], pairs.cluster[item], caption[item]])
-    mask = np.zeros(pairs.n_items, dtype=bool)
+    mask = np.zeros(pairs.n_items, bool)
     mask[item[np.unique(keys, axis=1, return_index=True)[1]]] = True
     return mask
 

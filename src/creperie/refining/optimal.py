@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from creperie.core import CreperieError, Progress
+from creperie.core import CreperieError, Progress, seeded
 from creperie.refining.cells import first_of_each, signed_bins, unit_gaps
 from creperie.refining.select import Choice, ChoiceSettings, RefinementMethod, Selection, SelectionPool, by_gaps
 
@@ -126,7 +126,7 @@ class _Near:
         amounts = np.where(settled, np.rint(self.relaxed), np.floor(self.relaxed))
         rows = programme.balance.shape[0]
         off = self.off(amounts)
-        rng = np.random.Generator(np.random.PCG64(0))
+        rng = seeded(0)
         idle = 0
         for attempt in range(ATTEMPTS if rows else 0):
             if time.monotonic() > end or (not any(off) and (_is_optimal(amounts, self.bound) or idle >= IDLE)):
@@ -182,7 +182,7 @@ class _Near:
         """
         spread = np.median(self.price) + 1e-3
         order = np.argsort(self.price + rng.exponential(spread, len(self.price)), kind="stable")
-        free = np.zeros(len(self.price), dtype=bool)
+        free = np.zeros(len(self.price), bool)
         free[order[:size]] = True
         return free
 
@@ -278,8 +278,8 @@ def _draw(codes: np.ndarray, amounts: np.ndarray, seed: int) -> np.ndarray:
     """Return a mask that selects `amounts[s]` random items of every signature s. `codes` holds the signature of each
     item.
     """
-    shuffled = np.random.Generator(np.random.PCG64(seed)).permutation(len(codes))
-    keep = np.zeros(len(codes), dtype=bool)
+    shuffled = seeded(seed).permutation(len(codes))
+    keep = np.zeros(len(codes), bool)
     keep[first_of_each(shuffled, codes[shuffled], amounts)] = True
     return keep
 

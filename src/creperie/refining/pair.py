@@ -22,15 +22,16 @@ def surplus_of_item(item: Item) -> ItemSurplus:
     """Return the surplus of each pair of captions or images in an item: how often the first is true and the second
     false, minus how often the reverse holds.
     """
-    surplus: list[tuple[tuple[str, ...], int]] = []
+    surplus = []
     for side, asks in (("text", text_asks(item)), ("images", image_asks(item))):
         surplus += [((side, *key), n) for key, n in sorted(surplus_of(asks).items())]
     return ItemSurplus(tuple(surplus))
 
 
-def symmetric_part(surplus: Sequence[ItemSurplus], time_limit: float = 60.0) -> np.ndarray:
+def symmetric_part(surplus: Sequence[ItemSurplus], time_limit: float = 60.0, seed: int | None = None) -> np.ndarray:
     """Return a mask of the items to keep: the largest part in which every pair of captions or images occurs equally
-    often in both orders (with the first true and the second false, and the reverse).
+    often in both orders (with the first true and the second false, and the reverse). With `seed`, pairs occur about as
+    often in both orders as if a fair coin had chosen the order in each item.
 
     >>> ask = ("text", "a", "b")
     >>> ways = [ItemSurplus(((ask, n),) if n else ()) for n in (1, -1, 1, 0)]
@@ -39,10 +40,18 @@ def symmetric_part(surplus: Sequence[ItemSurplus], time_limit: float = 60.0) -> 
     """
     # Items in which this already holds for every pair are always kept. An item is removed if one of its pairs occurs in
     # no other item in the opposite order; a small integer programme decides about the rest.
-    keep = np.array([not s.pairs for s in surplus], dtype=bool)
+    # Exact balance would leak: the sums over all other items would reveal the true caption of any item. With `seed`, a
+    # random sign is therefore drawn for each item of the symmetric part. The sums of the signed surpluses are the aim,
+    # and the kept items come as close to it as possible.
+    keep = np.array([not s.pairs for s in surplus], bool)
     if left := seen_both_ways(surplus):
         paired = [surplus[i] for i in left]
-        keep[left] = largest_part(surplus_table(paired), paired, time_limit)
+        table = surplus_table(paired)
+        part = largest_part(table, paired, time_limit)
+        if seed is not None:
+            aim = table @ (part * np.random.default_rng(seed).choice([-1, 1], len(paired)))
+            part = largest_part(table, paired, time_limit, aim)
+        keep[left] = part
     return keep
 
 
@@ -107,7 +116,7 @@ def largest_part(
         options={"time_limit": time_limit},
     )
     if answer.x is None:  # no solution in time: the empty part is always symmetric
-        return np.zeros(n, dtype=bool)
+        return np.zeros(n, bool)
     return np.asarray(answer.x[:n]) > 0.5
 
 

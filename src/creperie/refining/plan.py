@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from creperie.auditing import AttackerModels, entry_of, runnable_attackers
-from creperie.core import UsageError, option, unknown
+from creperie.core import UsageError, check_name, option
 from creperie.refining.methods import METHODS
 from creperie.refining.select import ChoiceSettings, RefinementMethod
 
@@ -37,8 +37,7 @@ class RefinePlan:
     audit: bool = option(True, "End with an audit of the kept items; without it the verdict is *not run*.")
 
     def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise unknown("method", self.method, METHODS)
+        check_name("method", self.method, METHODS)
         if self.threshold is not None and self.method != "syntaxbias":
             raise UsageError(
                 "`threshold=` works only with the method syntaxbias", hint="leave it out, or pass `method='syntaxbias'`"

@@ -22,13 +22,13 @@ from creperie.auditing import (
     Measure,
     Pairs,
     TextAttacker,
-    advice_on,
     attacked_part,
     changed_options,
     grouped_folds,
     item_features,
     learns,
     make_attackers,
+    next_command,
     one_thread,
     pairs_of,
     repaired,
@@ -142,7 +142,7 @@ class Refined(Framed):
         """The command to type next."""
         original = self.spec or self.original.name
         spec, part = (self.folder, "") if self.folder else (self.spec or self.bench.name, self.part)
-        return advice_on(self.judgement, len(self.original)).command(spec, part, original)
+        return next_command(self.judgement, spec, part, original=original, before=len(self.original))
 
     def save(self, folder: str | Path, *, force: bool = False) -> Benchmark:
         """Write the refined benchmark, the removed items and the report to a folder. Return the benchmark as loaded
@@ -204,8 +204,9 @@ def refine(
     part = attacked_part(start, models.seed, full=not streams)
     in_pieces, pairs = part is not start, pairs_of(part)
     if not len(pairs):
-        what = "no item has both a true and a false caption"
-        raise DataError(what, where=bench.name, hint="refine a benchmark with foils")
+        raise DataError(
+            "no item has both a true and a false caption", where=bench.name, hint="refine a benchmark with foils"
+        )
     halves = grouped_folds(pairs.group, 2, models.seed + 1)
     threads = one_thread if any(learns(a) for a in sent) else nullcontext  # only these load numerical libraries
     with threads():
@@ -268,7 +269,7 @@ class _Chooser:
         chosen separately, with the answers of attackers that learned from that half only. Otherwise all items are
         chosen together.
         """
-        how, everything = self.plan.how, np.ones(self.pairs.n_items, dtype=bool)
+        how, everything = self.plan.how, np.ones(self.pairs.n_items, bool)
         gaps = np.zeros((self.pairs.n_items, len(seen)))
         if how.asks or how.surplus is not None:
             return self._choose(everything, gaps, seen)
@@ -305,10 +306,10 @@ class _Chooser:
         the removals.
         """
         bench, pairs, method = self.bench, self.pairs, self.plan.how
-        keep = np.zeros(pairs.n_items, dtype=bool)
+        keep = np.zeros(pairs.n_items, bool)
         removed = [Removal(row, "unsolvable", "") for row in np.flatnonzero(pairs.unsolvable & among).tolist()]
         by_subset = {name: pairs.subset == s for s, name in enumerate(pairs.subsets)}
-        masks = {ALL: np.ones(pairs.n_items, dtype=bool)} if self.plan.together else by_subset
+        masks = {ALL: np.ones(pairs.n_items, bool)} if self.plan.together else by_subset
         outcomes, names = [], tuple(a.name for a in seen)
         for name, mask in masks.items():
             inside = mask & among & ~pairs.unsolvable
@@ -342,20 +343,17 @@ def _benchmark_of(
     removed: Sequence[Removal],
 ) -> Benchmark:
     """Return a benchmark of the kept items, in their order. A provenance step records the refinement."""
-    settings = {
-        "bins": plan.fineness or None,
-        "together": plan.together,
-        "threshold": plan.threshold,
-        "p_value": plan.p_value,
-        "time_limit": plan.time_limit,
-    }
     refined = start.keeping(
         keep,
         "refine",
         method=plan.method,
         attackers=list(selection),
         seed=seed,
-        **settings,
+        bins=plan.fineness or None,
+        together=plan.together,
+        threshold=plan.threshold,
+        p_value=plan.p_value,
+        time_limit=plan.time_limit,
         kept=int(keep.sum()),
         removed=reasons_of(removed),
     )

@@ -25,7 +25,7 @@ from creperie.auditing import (
     item_mean,
     measure_attacker,
 )
-from creperie.core import Progress, silent
+from creperie.core import Progress
 
 ALL = "all"
 #: The figures of a measure that are shown.
@@ -60,7 +60,7 @@ def figures_for_json(measure: Measure | None) -> dict[str, float]:
 
 
 def figures_of(
-    pairs: Pairs, attackers: Sequence[Attacker], seed: int, progress: Progress = silent
+    pairs: Pairs, attackers: Sequence[Attacker], seed: int, progress: Progress
 ) -> dict[str, dict[str, Measure]]:
     """Return the results of attackers on the pairs, by attacker and subset. They include the accuracy as in an audit,
     its interval, and the p-value against chance.
@@ -91,7 +91,7 @@ def gaps_from_odds(pairs: Pairs, log_odds: np.ndarray) -> np.ndarray:
     """
     # The log-odds themselves are not used because they have no limits: beside one very confident answer, all other gaps
     # would look alike.
-    return np.nan_to_num(item_mean(pairs, np.nan_to_num(np.tanh(np.asarray(log_odds, dtype=np.float64) / 2))))
+    return np.nan_to_num(item_mean(pairs, np.nan_to_num(np.tanh(np.asarray(log_odds, np.float64) / 2))))
 
 
 def attacker_gaps(pairs: Pairs, attacker: Attacker, progress: Progress) -> np.ndarray:

@@ -25,7 +25,7 @@ from dataclasses import replace
 import numpy as np
 
 from creperie.core import Progress
-from creperie.metrics import MetricSettings, mcnemar, share_interval
+from creperie.metrics import mcnemar, share_interval
 from creperie.refining.cells import unit_gaps
 from creperie.refining.select import LEVEL, NEAR, Choice, ChoiceSettings, Filtered, RefinementMethod, SelectionPool
 
@@ -36,7 +36,7 @@ def syntaxbias_scores(gaps: np.ndarray) -> np.ndarray:
     >>> syntaxbias_scores(np.array([2.0, -0.5, 0.0])).tolist()
     [1.0, -0.25, 0.0]
     """
-    values = np.asarray(gaps, dtype=np.float64)
+    values = np.asarray(gaps, np.float64)
     largest = np.abs(values).max(initial=0.0)
     return values / largest if largest > 0 else values
 
@@ -77,7 +77,7 @@ def _filtered(scores: np.ndarray, limit: float) -> Filtered:
     if not len(stays):
         return Filtered(keep, float(limit), math.nan, 1.0, math.nan, math.nan, math.nan)
     wins = 0.5 + 0.5 * np.sign(stays)
-    interval = share_interval(wins, np.ones(len(wins)), None, MetricSettings(ties="half", level=1 - 2 * LEVEL))
+    interval = share_interval(wins, level=1 - 2 * LEVEL)
     p = mcnemar(int((stays > 0).sum()), int((stays < 0).sum())).p
     return Filtered(keep, float(limit), float(stays.mean()), p, float(wins.mean()), interval.low, interval.high)
 

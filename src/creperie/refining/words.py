@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from itertools import pairwise
-
-import numpy as np
 
 from creperie.auditing import text_asks
 from creperie.bench import Item
 from creperie.core import Progress
 from creperie.lang import words
-from creperie.refining.pair import largest_part, seen_both_ways, surplus_table
+from creperie.refining.pair import symmetric_part
 from creperie.refining.select import Choice, ChoiceSettings, ItemSurplus, RefinementMethod, SelectionPool
 
 
@@ -33,26 +30,8 @@ def _grams(text: str) -> Counter[tuple[str, ...]]:
     return Counter([*((w,) for w in row), *pairwise(row)])
 
 
-def even_part(surplus: Sequence[ItemSurplus], seed: int, time_limit: float = 60.0) -> np.ndarray:
-    """Return a mask of the items to keep. As many as possible are kept. Their word counts are about as balanced as if a
-    fair coin had chosen the true caption of each item.
-    """
-    # Exact balance would leak: if every word's surplus (true minus false occurrences) summed to exactly zero, the sums
-    # over all other items would reveal the true caption of any item. To avoid this, the largest part whose surpluses
-    # sum to zero is found first, and a random sign is drawn for each of its items. The sums of the signed surpluses are
-    # the aim, and the kept items come as close to it as possible.
-    keep = np.array([not s.pairs for s in surplus], dtype=bool)
-    if left := seen_both_ways(surplus):
-        paired = [surplus[i] for i in left]
-        table = surplus_table(paired)
-        even = largest_part(table, paired, time_limit)
-        thrown = even * np.random.default_rng(seed).choice([-1, 1], len(paired))
-        keep[left] = largest_part(table, paired, time_limit, aim=table @ thrown)
-    return keep
-
-
 def _choose(pool: SelectionPool, settings: ChoiceSettings, progress: Progress) -> Choice:
-    keep = even_part(pool.surplus, settings.seed, settings.time_limit)
+    keep = symmetric_part(pool.surplus, settings.time_limit, settings.seed)
     return Choice(keep, (("all", len(keep)), ("even", int(keep.sum()))))
 
 

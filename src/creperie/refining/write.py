@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from creperie.auditing import audit_document
 from creperie.bench import Benchmark, load_folder, new_folder, record_audit, save
-from creperie.core import TableWriter, write_json
+from creperie.core import Json, TableWriter, write_json
 from creperie.refining.methods import REASONS
 from creperie.refining.refinement import Refined, RemovedRows, SubsetOutcome, reasons_of
 from creperie.refining.standing import ALL, AttackerStanding, figures_for_json
@@ -40,8 +39,12 @@ def write_removed(refined: Refined, path: Path) -> None:
     piece at a time.
     """
     original, removed = refined.original, refined.removed
-    named = [pa.field(name, pa.string()) for name in ("reason", "why", "detail")]
-    writer = TableWriter(path, pa.schema([*original.schema, *named]))
+    texts = {
+        "reason": lambda r: r.reason,
+        "why": lambda r: REASONS[r.reason],
+        "detail": lambda r: r.detail,
+    }
+    writer = TableWriter(path, pa.schema([*original.schema, *(pa.field(name, pa.string()) for name in texts)]))
     keep = np.ones(len(original), bool)
     keep[removed.rows if isinstance(removed, RemovedRows) else [r.row for r in removed]] = False
     first = done = 0
@@ -49,17 +52,13 @@ def write_removed(refined: Refined, path: Path) -> None:
         rows = piece.filter(pa.array(~keep[first : first + piece.num_rows]))
         mine = removed[done : done + rows.num_rows]
         first, done = first + piece.num_rows, done + rows.num_rows
-        for name, values in (
-            ("reason", [r.reason for r in mine]),
-            ("why", [REASONS[r.reason] for r in mine]),
-            ("detail", [r.detail for r in mine]),
-        ):
-            rows = rows.append_column(name, pa.array(values, pa.string()))
+        for name, text in texts.items():
+            rows = rows.append_column(name, pa.array(map(text, mine), pa.string()))
         writer.write(rows)
     writer.close()
 
 
-def refine_document(refined: Refined) -> dict[str, Any]:
+def refine_document(refined: Refined) -> Json:
     """Return a refinement as a document for JSON."""
     plan = refined.plan
     return {
@@ -76,7 +75,7 @@ def refine_document(refined: Refined) -> dict[str, Any]:
         **refined.judgement.document(refined.next),
         "subsets": {name: refined.bench.subsets.get(name, 0) for name in refined.original.subsets},
         "attackers": [_standing(s) for s in refined.standings],
-        "reasons": _reasons(refined),
+        "reasons": {code: {"items": n, "meaning": REASONS[code]} for code, n in reasons_of(refined.removed).items()},
         "parts": [_outcome(o) for o in refined.outcomes],
         "structural": [
             {"subset": o.name, "attacker": s.attacker, "share": s.share}
@@ -86,11 +85,7 @@ def refine_document(refined: Refined) -> dict[str, Any]:
     }
 
 
-def _reasons(refined: Refined) -> dict[str, dict[str, Any]]:
-    return {code: {"items": n, "meaning": REASONS[code]} for code, n in reasons_of(refined.removed).items()}
-
-
-def _standing(standing: AttackerStanding) -> dict[str, Any]:
+def _standing(standing: AttackerStanding) -> Json:
     stages = {"before": standing.before, "after": standing.after}
     whole = {name: figures_for_json(stage.get(ALL)) for name, stage in stages.items()}
     return {
@@ -111,30 +106,18 @@ def _standing(standing: AttackerStanding) -> dict[str, Any]:
     }
 
 
-def _outcome(outcome: SubsetOutcome) -> dict[str, Any]:
-    choice = outcome.choice
-    shown: dict[str, Any] = {
+def _outcome(outcome: SubsetOutcome) -> Json:
+    choice, chosen = outcome.choice, outcome.choice.selection
+    shown = {
         "subset": outcome.name,
         "items": outcome.items,
         "unsolvable": outcome.unsolvable,
         "kept": outcome.kept,
         "curve": [{"after": label, "kept": kept} for label, kept in choice.curve],
     }
-    if choice.selection is not None:
-        chosen = choice.selection
+    if chosen is not None:
         shown |= {"bound": chosen.bound, "proven": bool(chosen.proven), "off": chosen.off}
-    filters = [
-        {
-            "threshold": f.threshold,
-            "mean": f.mean,
-            "p": f.p_value,
-            "test": f.test,
-            "p_limit": f.limit,
-            "balanced": f.balanced,
-            "accuracy": f.accuracy,
-            "accuracy_low": f.low,
-            "accuracy_high": f.high,
-        }
-        for f in choice.filtered
-    ]
+    names = {"p": "p_value", "p_limit": "limit", "accuracy_low": "low", "accuracy_high": "high"}
+    keys = ("threshold", "mean", "p", "test", "p_limit", "balanced", "accuracy", "accuracy_low", "accuracy_high")
+    filters = [{key: getattr(f, names.get(key, key)) for key in keys} for f in choice.filtered]
     return shown | (filters[0] if len(filters) == 1 else {"halves": filters} if filters else {})

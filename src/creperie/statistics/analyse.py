@@ -152,8 +152,10 @@ def _samples(table: pa.Table, per_model: bool) -> dict[str, pa.Table]:
     samples = {ALL: table}
     if per_model:
         if "model" not in table.column_names:
-            what = "the table has no column 'model', so it cannot be split by model"
-            raise DataError(what, hint="add the column, or leave out `per_model=`")
+            raise DataError(
+                "the table has no column 'model', so it cannot be split by model",
+                hint="add the column, or leave out `per_model=`",
+            )
         for name in sorted(set(table.column("model").drop_null().to_pylist())):
             samples[name] = table.filter(pc.field("model") == name)
     return samples
@@ -192,7 +194,7 @@ def _without_idle_slopes(
     fit, its design, and the removed slopes.
     """
     # If there are few models, superfluous slopes cost most of the statistical power.
-    left_out: list[str] = []
+    left_out = []
     # Four families cannot show that they need a slope; the others are tested beside theirs.
     for term in [term for term in analysis.random if ":" in term and not term.startswith("family:")]:
         fewer = replace(analysis, random=tuple(other for other in analysis.random if other != term))
@@ -228,8 +230,8 @@ def sampled_groups(table: pa.Table, analysis: Analysis) -> tuple[Analysis, list[
     used = {column_of(part) for parts in analysis.factors for part in parts}
     where = {**analysis.where, **{name: levels for name, levels in analysis.levels.items() if name in used}}
     table = _chosen(table, where)
-    terms: dict[bytes, str] = {}
-    left_out: list[str] = []
+    terms = {}
+    left_out = []
     for term in analysis.random:
         names = term.split(":")
         if not all(_varies(table, name, None) for name in names):

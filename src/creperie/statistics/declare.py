@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from itertools import combinations
 from typing import Any, Literal, get_args
 
-from creperie.core import UsageError, unknown
+from creperie.core import UsageError, check_name
 
 Family = Literal["linear", "logistic"]
 FAMILIES: tuple[str, ...] = get_args(Family)
@@ -38,8 +38,7 @@ class Analysis:
     reml: bool = True
 
     def __post_init__(self) -> None:
-        if self.family not in FAMILIES:
-            raise unknown("family", self.family, FAMILIES)
+        check_name("family", self.family, FAMILIES)
         if not self.random:
             raise UsageError(
                 "a mixed model needs a random intercept", hint="name a column, for instance `random=image`"
@@ -168,6 +167,5 @@ PRESETS: Mapping[str, AnalysisPreset] = {
 
 def find_analysis_preset(name: str) -> AnalysisPreset:
     """Return the preset with this name."""
-    if name not in PRESETS:
-        raise unknown("preset", name, PRESETS)
+    check_name("preset", name, PRESETS)
     return PRESETS[name]

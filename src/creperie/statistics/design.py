@@ -23,33 +23,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from creperie.bench import TAG_PREFIX
-from creperie.core import DataError, UsageError, unknown
+from creperie.core import DataError, UsageError, check_name, unknown
 from creperie.statistics.declare import Analysis
 from creperie.statistics.groups import Groups
 
-
-def _treatment(k: int) -> np.ndarray:
-    return np.column_stack([-np.ones(k - 1), np.eye(k - 1)])
-
-
-def _rest(k: int) -> np.ndarray:
-    weights = np.full((k - 1, k), -1.0 / (k - 1))
-    weights[np.arange(k - 1), np.arange(1, k)] = 1.0
-    return weights
-
-
-def _orthogonal(k: int) -> np.ndarray:
-    weights = np.zeros((k - 1, k))
-    for j in range(1, k):
-        weights[j - 1, :j], weights[j - 1, j] = -1.0 / j, 1.0
-    return weights
-
-
+#: The weights of the means of k levels in each coefficient, but for the intercept.
 _WEIGHTS: Mapping[str, Callable[[int], np.ndarray]] = {
-    "treatment": _treatment,
-    "centred": _treatment,
-    "rest": _rest,
-    "orthogonal": _orthogonal,
+    "treatment": lambda k: np.eye(k)[1:] - np.eye(1, k),
+    "centred": lambda k: np.eye(k)[1:] - np.eye(1, k),
+    "rest": lambda k: np.where(np.eye(k)[1:] > 0, 1.0, -1.0 / (k - 1)),
+    "orthogonal": lambda k: np.eye(k)[1:] - np.tril(np.ones((k - 1, k))) / np.arange(1, k)[:, None],
     "sum": lambda k: np.eye(k)[1:] - 1.0 / k,
 }
 NAMES = tuple(_WEIGHTS)
@@ -64,8 +47,7 @@ def columns_of(contrast: str, levels: Sequence[str]) -> tuple[np.ndarray, tuple[
     >>> columns_of("orthogonal", ["caption", "equal", "foil"])[0].round(3).tolist()
     [[-0.5, -0.333], [0.5, -0.333], [0.0, 0.667]]
     """
-    if contrast not in _WEIGHTS:
-        raise unknown("contrast", contrast, _WEIGHTS)
+    check_name("contrast", contrast, _WEIGHTS)
     k = len(levels)
     if k < 2:
         raise UsageError(
@@ -115,7 +97,8 @@ class Design:
 def design(table: pa.Table, analysis: Analysis) -> Design:
     """Return the outcome, the design matrix and the groups for an analysis of a table."""
     parts = list(dict.fromkeys(p for term in analysis.factors for p in term))
-    columns = list(dict.fromkeys([analysis.outcome, *(column_of(p) for p in parts), *_groupings(analysis)]))
+    groupings = (name for term in analysis.random for name in term.split(":"))
+    columns = list(dict.fromkeys([analysis.outcome, *(column_of(p) for p in parts), *groupings]))
     table = with_short_names(table, [*columns, *analysis.where])
     chosen = chosen_rows(table, analysis.where)
     table = table.take(pa.array(chosen))
@@ -135,9 +118,7 @@ def design(table: pa.Table, analysis: Analysis) -> Design:
         blocks.append(block)
         names += labels
     x, independent, aliased = _independent(np.concatenate(blocks, axis=1))
-    notes = []
-    if dropped:
-        notes.append(f"{dropped:,} rows left out: a value is missing, or not among the levels given")
+    notes = [f"{dropped:,} rows left out: a value is missing, or not among the levels given"] if dropped else []
     if aliased:
         notes.append("left out, as other columns determine them: " + ", ".join(names[k] for k in aliased))
     groups = Groups(tuple(analysis.random), tuple(grouped(used, term) for term in analysis.random))
@@ -164,7 +145,7 @@ def chosen_rows(table: pa.Table, where: Mapping[str, tuple[str, ...]]) -> np.nda
     """Return the indices of the rows with permitted values. `where` maps a column to its permitted values. Raise an
     error if no row is left.
     """
-    good = np.ones(len(table), dtype=bool)
+    good = np.ones(len(table), bool)
     for name, permitted in where.items():
         good &= _among(table.column(name), permitted)
         if not good.any():
@@ -190,15 +171,11 @@ def column_of(part: str) -> str:
     return call[2] if call else part
 
 
-def _groupings(analysis: Analysis) -> list[str]:
-    return [name for term in analysis.random for name in term.split(":")]
-
-
 def _complete(table: pa.Table, columns: list[str], analysis: Analysis) -> tuple[np.ndarray, int]:
     """Return the indices of the complete rows, and the number of other rows. A row is complete if it has no missing
     values and only declared levels.
     """
-    good = np.ones(len(table), dtype=bool)
+    good = np.ones(len(table), bool)
     for name in columns:
         values = table.column(name)
         good &= ~np.asarray(pc.is_null(values, nan_is_null=True), bool)
@@ -314,7 +291,7 @@ def grouped(table: pa.Table, term: str) -> np.ndarray:
     """Return a group number for each row. Rows with the same values in the columns of the random term are in the same
     group.
     """
-    codes = np.zeros(len(table), dtype=np.int64)
+    codes = np.zeros(len(table), np.int64)
     for name in term.split(":"):
         level = table.column(name).combine_chunks().dictionary_encode().indices.fill_null(-1).to_numpy() + np.int64(1)
         codes = np.unique(codes * (int(level.max()) + 1) + level, return_inverse=True)[1]

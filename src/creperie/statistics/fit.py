@@ -71,7 +71,6 @@ class Fit:
     coefficients: tuple[Coefficient, ...]
     spreads: tuple[RandomIntercept, ...]
     criterion: float
-    log_likelihood: float
     n: int
     p_values: str  #: the method of the p-values
     convergence: Convergence
@@ -84,6 +83,10 @@ class Fit:
     def parameters(self) -> int:
         """The number of estimated parameters: fixed effects and standard deviations."""
         return len(self.coefficients) + len(self.spreads)
+
+    @property
+    def log_likelihood(self) -> float:
+        return -self.criterion / 2
 
     @property
     def aic(self) -> float:

@@ -68,7 +68,7 @@ def half_truths(captions: Sequence[Sequence[str]], layout: Layout) -> np.ndarray
     A model whose scores rise with the number of things that a caption mentions is worse than chance on such items
     (Kargi, Uselis and Oh 2026).
     """
-    mask = np.zeros(len(layout), dtype=bool)
+    mask = np.zeros(len(layout), bool)
     for group in layout.groups:
         true, false = np.flatnonzero(group.match.any(axis=0)), np.flatnonzero(~group.match.any(axis=0))
         for n in group.items if len(true) and len(false) else ():
@@ -84,8 +84,11 @@ def half_truth_accuracy(run: Run, bench: Benchmark) -> list[Result]:
     The task is `itt`, or `blind` for a model that sees no images. The chance level is that of the task.
     """
     if not run.fits(bench):
-        hint = f"pass the {run.benchmark!r} with the hash {run.hash[:12]}"
-        raise UsageError("is not the benchmark that was scored", where=bench.name, hint=hint)
+        raise UsageError(
+            "is not the benchmark that was scored",
+            where=bench.name,
+            hint=f"pass the {run.benchmark!r} with the hash {run.hash[:12]}",
+        )
     some = np.flatnonzero(half_truths(_captions(bench_of(run, [bench])), run.layout))
     task = "itt" if "image_text" in run.inputs else "blind"
     return Run(run.document, run.table.take(some), run.path).evaluate([task]) if len(some) else []

@@ -17,30 +17,10 @@ import numpy as np
 from creperie.core import UsageError
 from creperie.statistics.curvature import Optimum, curvature, newton, search, slope
 from creperie.statistics.fit import Convergence, Fit, RandomIntercept, tested
-from creperie.statistics.groups import Gram, Groups
+from creperie.statistics.groups import Groups
 
 #: A standard deviation below this share of the residual's counts as zero: lme4's bound for a singular fit.
 SINGULAR = 1e-4
-
-
-@dataclass(frozen=True, eq=False)
-class _Moments:
-    """The sums of products that the fit needs: products of the columns of the design matrix X, the outcomes y and the
-    group indicators Z.
-    """
-
-    # The columns of X are scaled to length 1, and y is replaced by its residuals after regression on X.
-
-    groups: Groups
-    gram: Gram
-    n: int
-    scale: np.ndarray
-    first: np.ndarray  #: least-squares coefficients, in the scaled columns: added back at the end
-    xx: np.ndarray
-    xy: np.ndarray
-    yy: float
-    zx: np.ndarray
-    zy: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,65 +48,57 @@ def fit_linear(y: np.ndarray, x: np.ndarray, names: Sequence[str], groups: Group
     """Return the fit of y = Xβ + Σ intercepts + ε. The columns of X must be linearly independent."""
     n, p = x.shape
     if n <= p + len(groups.names):
-        what = f"{n} rows are too few for {p} fixed and {len(groups.names)} random effects"
-        raise UsageError(what, hint="leave effects out, or give more runs or items")
-    moments = _moments(y, x, groups.sorted())
-    counted = _Criterion(moments, reml)
-    start = search(counted, np.full(len(groups.names), 0.5))
-    optimum = newton(counted, start, np.maximum(1e-4, 1e-3 * np.abs(start)), np.zeros(len(start)))
-    return _fit(moments, _at_zero(counted, optimum), counted, list(names), reml)
+        raise UsageError(
+            f"{n} rows are too few for {p} fixed and {len(groups.names)} random effects",
+            hint="leave effects out, or give more runs or items",
+        )
+    criterion = _Criterion(np.asarray(y, float), x, groups.sorted(), reml)
+    start = search(criterion, np.full(len(groups.names), 0.5))
+    optimum = newton(criterion, start, np.maximum(1e-4, 1e-3 * np.abs(start)), np.zeros(len(start)))
+    return _fit(criterion, _at_zero(criterion, optimum), list(names))
 
 
-def _moments(y: np.ndarray, x: np.ndarray, groups: Groups) -> _Moments:
-    y = np.asarray(y, float)
-    scale = np.sqrt((x**2).sum(axis=0))
-    scaled = x / scale
-    first, *_ = np.linalg.lstsq(scaled, y, rcond=None)
-    left = y - scaled @ first
-    if not np.sum(left**2) > 1e-20 * max(1.0, float(np.sum(y**2))):
-        raise UsageError("the fixed effects explain the outcome exactly", hint="leave out a fixed effect")
-    return _Moments(
-        groups,
-        groups.gram(),
-        len(y),
-        scale,
-        first,
-        scaled.T @ scaled,
-        scaled.T @ left,
-        float(left @ left),
-        groups.sums(scaled),
-        groups.sums(left),
-    )
-
-
-def _point(m: _Moments, theta: np.ndarray) -> _Point:
-    factor = m.gram.factor(theta)
-    spread = m.groups.spread(theta)
-    zx, zy = m.zx * spread[:, None], m.zy * spread
-    solved = factor.solve(np.column_stack([zx, zy]))
-    rx = np.linalg.cholesky(m.xx - zx.T @ solved[:, :-1]).T
-    right = m.xy - zx.T @ solved[:, -1]
-    half = np.linalg.solve(rx.T, right)
-    rss = m.yy - float(zy @ solved[:, -1]) - float(half @ half)
-    return _Point(factor.log_determinant, rx, np.linalg.solve(rx, half), rss)
-
-
-@dataclass(eq=False)
 class _Criterion:
-    """The profiled criterion, −2 log-likelihood (restricted or not). The number of evaluations is counted."""
+    """The profiled criterion, −2 log-likelihood (restricted or not), with the sums of products that it needs: products
+    of the columns of the design matrix X, the outcomes y and the group indicators Z. The number of evaluations is
+    counted.
+    """
 
-    moments: _Moments
-    reml: bool
-    evaluations: int = 0
+    # The columns of X are scaled to length 1, and y is replaced by its residuals after regression on X.
+
+    def __init__(self, y: np.ndarray, x: np.ndarray, groups: Groups, reml: bool) -> None:
+        self.groups, self.gram, self.n, self.reml, self.evaluations = groups, groups.gram(), len(y), reml, 0
+        self.scale = np.sqrt((x**2).sum(axis=0))
+        scaled = x / self.scale
+        #: least-squares coefficients, in the scaled columns: added back at the end
+        self.first = np.linalg.lstsq(scaled, y, rcond=None)[0]
+        left = y - scaled @ self.first
+        if not np.sum(left**2) > 1e-20 * max(1.0, float(np.sum(y**2))):
+            raise UsageError("the fixed effects explain the outcome exactly", hint="leave out a fixed effect")
+        self.xx, self.xy, self.yy = scaled.T @ scaled, scaled.T @ left, float(left @ left)
+        self.zx, self.zy = groups.sums(scaled), groups.sums(left)
+
+    @property
+    def rows(self) -> int:
+        """The degrees of freedom of the residual variance."""
+        return self.n - len(self.xx) if self.reml else self.n
+
+    def at(self, theta: np.ndarray) -> _Point:
+        factor, spread = self.gram.factor(theta), self.groups.spread(theta)
+        zx, zy = self.zx * spread[:, None], self.zy * spread
+        solved = factor.solve(np.column_stack([zx, zy]))
+        rx = np.linalg.cholesky(self.xx - zx.T @ solved[:, :-1]).T
+        right = self.xy - zx.T @ solved[:, -1]
+        half = np.linalg.solve(rx.T, right)
+        rss = self.yy - float(zy @ solved[:, -1]) - float(half @ half)
+        return _Point(factor.log_determinant, rx, np.linalg.solve(rx, half), rss)
 
     def __call__(self, theta: np.ndarray) -> float:
         self.evaluations += 1
-        m = self.moments
-        point = _point(m, np.abs(theta))  # the criterion is even in θ, so finite differences may step below zero
-        rows = m.n - len(m.xx) if self.reml else m.n
-        criterion = point.log_determinant + rows * (1.0 + np.log(2 * np.pi * point.rss / rows))
+        point = self.at(np.abs(theta))  # the criterion is even in θ, so finite differences may step below zero
+        criterion = point.log_determinant + self.rows * (1.0 + np.log(2 * np.pi * point.rss / self.rows))
         if self.reml:
-            criterion += point.rx_log + 2.0 * float(np.log(m.scale).sum())
+            criterion += point.rx_log + 2.0 * float(np.log(self.scale).sum())
         return float(criterion)
 
 
@@ -144,10 +116,10 @@ def _at_zero(criterion: _Criterion, optimum: Optimum) -> Optimum:
     return optimum
 
 
-def _fit(m: _Moments, optimum: Optimum, criterion: _Criterion, names: list[str], reml: bool) -> Fit:
-    theta = optimum.x
-    point = _point(m, theta)
-    sigma = float(np.sqrt(point.rss / (m.n - len(m.xx) if reml else m.n)))
+def _fit(m: _Criterion, optimum: Optimum, names: list[str]) -> Fit:
+    theta, reml = optimum.x, m.reml
+    point = m.at(theta)
+    sigma = float(np.sqrt(point.rss / m.rows))
     covariance = sigma**2 * point.unscaled / np.outer(m.scale, m.scale)
     beta = (point.beta + m.first) / m.scale
     df = degrees_of_freedom(m, theta, sigma) if reml else np.full(len(beta), np.inf)
@@ -156,14 +128,13 @@ def _fit(m: _Moments, optimum: Optimum, criterion: _Criterion, names: list[str],
         for name, size, t in zip(m.groups.names, m.groups.sizes, theta.tolist())
     ]
     singular = tuple(s.name for s, t in zip(spreads, theta) if t < SINGULAR)
-    convergence = Convergence(optimum.converged, optimum.scaled_gradient, singular, criterion.evaluations)
+    convergence = Convergence(optimum.converged, optimum.scaled_gradient, singular, m.evaluations)
     return Fit(
         "linear",
         "REML" if reml else "ML",
         tested(names, beta, covariance, df),
         (*spreads, RandomIntercept("residual", 0, sigma)),
         optimum.value,
-        -optimum.value / 2,
         m.n,
         "t with Satterthwaite's degrees of freedom" if reml else "normal (Wald)",
         convergence,
@@ -171,14 +142,14 @@ def _fit(m: _Moments, optimum: Optimum, criterion: _Criterion, names: list[str],
     )
 
 
-def _restricted(m: _Moments, x: np.ndarray) -> tuple[float, np.ndarray]:
+def _restricted(m: _Criterion, x: np.ndarray) -> tuple[float, np.ndarray]:
     """Return the restricted criterion at x = (θ, σ), and the variances of the fixed effects there."""
-    point, sigma = _point(m, np.abs(x[:-1])), float(x[-1])
+    point, sigma = m.at(np.abs(x[:-1])), float(x[-1])
     value = point.log_determinant + (m.n - len(m.xx)) * np.log(2 * np.pi * sigma**2) + point.rss / sigma**2
     return float(value + point.rx_log), sigma**2 * np.diag(point.unscaled)
 
 
-def degrees_of_freedom(m: _Moments, theta: np.ndarray, sigma: float) -> np.ndarray:
+def degrees_of_freedom(m: _Criterion, theta: np.ndarray, sigma: float) -> np.ndarray:
     """Return Satterthwaite's degrees of freedom of every fixed effect: 2 v² / (g' C g). Here v is the variance of the
     fixed effect, g the gradient of v in (θ, σ), and C the covariance of (θ, σ).
     """

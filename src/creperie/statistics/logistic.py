@@ -52,9 +52,7 @@ class _Laplace:
     """The criterion: −2 log-likelihood by Laplace's approximation. Each search starts where the previous one ended."""
 
     def __init__(self, y: np.ndarray, x: np.ndarray, groups: Groups) -> None:
-        self.y = y
-        self.x = x
-        self.groups = groups
+        self.y, self.x, self.groups = y, x, groups
         self.u = np.zeros(groups.total)
         self.beta = np.zeros(x.shape[1])
         self.evaluations = 0
@@ -222,7 +220,6 @@ def _fit(
         tested(names, beta / scale, covariance, np.full(len(beta), np.inf)),
         spreads,
         optimum.value,
-        -optimum.value / 2,
         len(laplace.y),
         "normal (Wald z)",
         convergence,
@@ -234,7 +231,7 @@ def _covariance(optimum: Optimum, theta: np.ndarray) -> tuple[np.ndarray, list[s
     """Return the covariance of the fixed effects, computed from the joint Hessian, and a list of notes. Standard
     deviations of zero are treated as known.
     """
-    used = np.append(theta > 0, np.ones(len(optimum.x) - len(theta), dtype=bool))
+    used = np.append(theta > 0, np.ones(len(optimum.x) - len(theta), bool))
     hessian = optimum.hessian[np.ix_(used, used)]
     first = int((theta > 0).sum())
     if np.linalg.eigvalsh(hessian)[0] > 0:

@@ -29,8 +29,8 @@ from creperie.auditing import (
     measure_attacker,
     planned_battery,
 )
-from creperie.core import UsageError, option, unknown, with_options
-from creperie.metrics import DEFAULT, difference_confidence, fleiss_kappa, share_interval
+from creperie.core import UsageError, check_name, option, unknown, with_options
+from creperie.metrics import difference_confidence, fleiss_kappa, share_interval
 from creperie.scoring import Run
 from creperie.statistics.items import answers_of
 
@@ -105,8 +105,7 @@ def power(claim: str, runs: Sequence[Run] = (), *, options: PowerOptions) -> Pow
     For `compare`, two runs may be given. Studies are then simulated by resampling the images of these runs, each with
     all its items.
     """
-    if claim not in get_args(Claim):
-        raise unknown("claim", claim, get_args(Claim))
+    check_name("claim", claim, get_args(Claim))
     if runs and claim != "compare":
         raise UsageError(f"runs are not used to plan {claim!r}", hint="leave them out, or plan for `compare`")
     pilot = _pilot(runs) if runs else None
@@ -125,7 +124,7 @@ def power(claim: str, runs: Sequence[Run] = (), *, options: PowerOptions) -> Pow
     )
     simulators = {"compare": _better, "interval": _narrow, "clean": _audited, "leak": _audited, "kappa": _agreeing}
     shows = pilot.shows if pilot else simulators[claim]
-    tried: dict[int, float] = {}
+    tried = {}
 
     def share(items: int, simulations: int = max(20, plan.simulations // 5)) -> float:
         if items not in tried:
@@ -211,13 +210,11 @@ def _sees(better: np.ndarray, worse: np.ndarray, clusters: np.ndarray) -> bool:
 # -- one simulated study ---------------------------------------------------------------------------------------------
 
 
-def _drawn(plan: PowerOptions, items: int, shares: Sequence[float], rng: np.random.Generator) -> np.ndarray:
-    """Return a random category for every item; `shares` are the probabilities of the categories. Items of one image
-    have the correlation `icc`.
-    """
-    image = _images(plan, items)
-    single, common = (rng.choice(len(shares), n, p=shares) for n in (items, int(image[-1]) + 1))
-    return np.where(rng.random(items) < math.sqrt(plan.icc), common[image], single)
+def _uniform(plan: PowerOptions, n: int, rng: np.random.Generator) -> np.ndarray:
+    """Return a uniform random number from 0 to 1 for every item. Items of the same image have the correlation `icc`."""
+    image = _images(plan, n)
+    single, common = rng.random(n), rng.random(int(image[-1]) + 1)
+    return np.where(rng.random(n) < math.sqrt(plan.icc), common[image], single)
 
 
 def _images(plan: PowerOptions, items: int) -> np.ndarray:
@@ -232,18 +229,20 @@ def _better(plan: PowerOptions, items: int, rng: np.random.Generator, claim: str
     shares = np.array([(apart + ahead) / 2, (apart - ahead) / 2, 0, 0])
     shares[2:] = best - shares[0], 1 - best - shares[1]
     if shares.min() < -1e-9:
-        hint = "lower `difference=` or raise `discordant=`"
-        raise UsageError("no two models have these accuracies and this share of discordant items", hint=hint)
-    kind = _drawn(plan, items, (shares.clip(0) / shares.clip(0).sum()).tolist(), rng)
+        raise UsageError(
+            "no two models have these accuracies and this share of discordant items",
+            hint="lower `difference=` or raise `discordant=`",
+        )
+    up_to = shares.clip(0).cumsum()
+    kind = np.searchsorted(up_to / up_to[-1], _uniform(plan, items, rng), "right")
     better, worse = (np.isin(kind, kinds).astype(float) for kinds in ((0, 2), (1, 2)))
     return _sees(better, worse, _images(plan, items))
 
 
 def _narrow(plan: PowerOptions, items: int, rng: np.random.Generator, claim: str) -> bool:
     """Simulate an accuracy, and return whether half the width of its interval is at most `plan.width`."""
-    best = plan.accuracy or 0.0
-    right = _drawn(plan, items, (1 - best, best), rng).astype(float)
-    interval = share_interval(right, np.ones(items), _images(plan, items), DEFAULT)
+    right = (_uniform(plan, items, rng) >= 1 - (plan.accuracy or 0.0)).astype(float)
+    interval = share_interval(right, _images(plan, items))
     return interval.high - interval.low <= 2 * plan.width
 
 
@@ -256,7 +255,8 @@ def _audited(plan: PowerOptions, items: int, rng: np.random.Generator, claim: st
     battery = planned_battery(plan.attackers)
     common = _Common(plan, items, rng)
     if claim == "clean":
-        return all(_limit(common.answers(entry), common.p_factor(entry)) < plan.threshold for entry in battery)
+        every = (measure_attacker(common.answers(entry), common.p_factor(entry)) for entry in battery)
+        return all(max(figures.high, 1 - figures.low) < plan.threshold for figures in every)
     through = next((entry for entry in battery if entry.name == plan.through), None)
     if through is None:
         raise unknown("attacker", plan.through, [entry.name for entry in battery])
@@ -266,11 +266,6 @@ def _audited(plan: PowerOptions, items: int, rng: np.random.Generator, claim: st
     for step in STEPS if common.p_factor(through) > 1 else ():
         found.append(measure_attacker(answers.of_items(np.arange(answers.pairs.n_items) < step), 1 / EARLY))
     return any(leaks(m, m.p * tests, plan.threshold) for m in found)
-
-
-def _limit(answers: AttackerMargins, p_factor: float) -> float:
-    figures = measure_attacker(answers, p_factor)
-    return max(figures.high, 1 - figures.low)
 
 
 #: Correlation of the answers of two attackers of one family, such as length in words and in letters.
@@ -301,28 +296,19 @@ class _Common:
         n = self.items if plan.attackers else min(self.items, entry.sampled or self.items)
         spread = NULL_SPREAD if entry.learned and entry.family != "language model" else 1.0
         if entry.family not in self.families:
-            self.families[entry.family] = self._uniform(self.items), float(rng.standard_normal())
+            self.families[entry.family] = _uniform(plan, self.items, rng), float(rng.standard_normal())
         shared, far = self.families[entry.family]
         far = math.sqrt(FAMILY) * far + math.sqrt(1 - FAMILY) * float(rng.standard_normal())
         right = (plan.accuracy or 0.0) + far * math.sqrt(spread**2 - 1) / 2 / math.sqrt(n)
-        drawn = np.where(rng.random(n) < math.sqrt(FAMILY), shared[:n], self._uniform(n))
+        drawn = np.where(rng.random(n) < math.sqrt(FAMILY), shared[:n], _uniform(plan, n, rng))
         margins = np.where(drawn < right, 1.0, -1.0) * (rng.random(n) < entry.tells)
-        zeros = np.zeros(n, dtype=np.int64)
+        zeros = np.zeros(n, np.int64)
         pairs = Pairs(["", "."], zeros, zeros + 1, np.arange(n), zeros, zeros, ("planned",), _images(plan, n))
         return AttackerMargins(pairs, margins.astype(np.float32), margins, False, np.full(n, spread))
-
-    def _uniform(self, n: int) -> np.ndarray:
-        """Return a uniform random number from 0 to 1 for every item. Items of the same image have the correlation
-        `icc`.
-        """
-        image = _images(self.plan, n)
-        single, common = self.rng.random(n), self.rng.random(int(image[-1]) + 1)
-        return np.where(self.rng.random(n) < math.sqrt(self.plan.icc), common[image], single)
 
 
 def _agreeing(plan: PowerOptions, items: int, rng: np.random.Generator, claim: str) -> bool:
     """Simulate ratings, and return whether they show that the raters' agreement is above `plan.least`."""
-    best = plan.accuracy or 0.0
-    common, single = (rng.random((items, n)) < best for n in (1, plan.raters))
+    common, single = (rng.random((items, n)) < (plan.accuracy or 0.0) for n in (1, plan.raters))
     answers = np.where(rng.random(single.shape) < math.sqrt(plan.kappa), common, single)
     return fleiss_kappa(answers.astype(float)).low > plan.least

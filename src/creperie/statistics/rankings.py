@@ -208,12 +208,13 @@ def _leaking(answers: Answers, blind: Sequence[str]) -> np.ndarray:
     """Return a boolean for each item: True if at least one of the runs without images gets it right. `blind` holds
     the folders of these runs.
     """
-    leaking = np.zeros(len(answers.right), dtype=bool)
-    keys = item_keys(answers.first.table)
-    for run in map(load_run, blind):
-        hits = {key for key, o in zip(item_keys(run.table), run.outcomes(run.tasks[0]), strict=True) if o == HIT}
-        leaking |= np.array([key in hits for key in keys])
-    return leaking
+    hits = {
+        key
+        for run in map(load_run, blind)
+        for key, o in zip(item_keys(run.table), run.outcomes(run.tasks[0]), strict=True)
+        if o == HIT
+    }
+    return np.array([key in hits for key in item_keys(answers.first.table)])
 
 
 def _pair(
@@ -267,7 +268,7 @@ def _noisy(answers: Answers, name: str, wrong: tuple[float, float, float], setti
     outcomes = answers.outcomes[name]
     covered = outcomes != VOID
     right, chance = settings.worth(outcomes[covered]), answers.chance[covered]
-    interval = share_interval(right, np.ones(len(right)), answers.first.clusters[covered], settings)
+    interval = share_interval(right, answers.first.clusters[covered], settings.level)
     values = [float(right.mean()), interval.low, interval.high]
     odds = float((chance / (1 - chance)).mean())
     on_right_labels = np.array([[_on_right_labels(v, e, odds) for e in wrong] for v in values])

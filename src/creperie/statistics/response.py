@@ -105,7 +105,8 @@ def fit_responses(right: np.ndarray, model: ResponseModel = "2pl", floor: float 
     value = np.where(answered, right, 0.0)
     cells = {float(g): floors == g for g in np.unique(floors)}
     levels = [_Level(g, own, value * own, (answered - value) * own) for g, own in cells.items()]
-    theta = _standard(_logit((value.sum(axis=0) + 0.5) / (answered.sum(axis=0) + 1)))
+    theta = _logit((value.sum(axis=0) + 0.5) / (answered.sum(axis=0) + 1))
+    theta = (theta - theta.mean()) / max(float(theta.std()), 1e-6)
     slopes, weights = (np.zeros(1), np.ones(1)) if model == "1pl" else (SLOPES, SLOPE_WEIGHTS)
     prior = np.multiply.outer(weights / weights.sum(), PLACE_WEIGHTS / PLACE_WEIGHTS.sum()).ravel()
     # a grid that ends somewhere has less variance than its distribution
@@ -204,7 +205,3 @@ def _mean(weights: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 def _logit(share: np.ndarray) -> np.ndarray:
     return np.log(share) - np.log1p(-share)
-
-
-def _standard(values: np.ndarray) -> np.ndarray:
-    return np.asarray((values - values.mean()) / max(float(values.std()), 1e-6))

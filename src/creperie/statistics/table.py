@@ -37,7 +37,7 @@ from creperie.core import (
     silent,
     write_parquet,
 )
-from creperie.metrics import HIT, TIE, VOID, Input, margins
+from creperie.metrics import HIT, TIE, VOID, margins
 from creperie.scoring import Run, item_keys
 from creperie.statistics.wording import WordingPreference, construction_columns, preferred, words_of
 
@@ -52,7 +52,7 @@ def read_table(path: str | Path) -> pa.Table:
     file = Path(path)
     _check_suffix(file)
     if not file.is_file():
-        raise UsageError("there is no such file", where=str(file), hint="check the path")
+        raise UsageError("there is no such file", where=file, hint="check the path")
     try:
         if file.suffix == ".parquet":
             check_columns(len(pq.read_schema(file).names), str(file))
@@ -66,8 +66,11 @@ def read_table(path: str | Path) -> pa.Table:
         parse = csv.ParseOptions(delimiter=separator, newlines_in_values=True)
         return csv.read_csv(file, parse_options=parse, convert_options=convert)
     except (OSError, pa.ArrowException) as e:
-        what = f"cannot be read as a table ({' '.join(str(e).split())[:160]})"
-        raise DataError(what, where=str(file), hint="give a CSV, TSV or Parquet file with one header row") from None
+        raise DataError(
+            f"cannot be read as a table ({' '.join(str(e).split())[:160]})",
+            where=file,
+            hint="give a CSV, TSV or Parquet file with one header row",
+        ) from None
 
 
 def write_table(table: pa.Table, path: str | Path) -> Path:
@@ -90,7 +93,7 @@ def write_table(table: pa.Table, path: str | Path) -> Path:
 def _check_suffix(file: Path) -> None:
     if file.suffix not in SUFFIXES:
         raise UsageError(
-            "does not end in a suffix of a table file", where=str(file), hint="end it in " + ", ".join(SUFFIXES)
+            "does not end in a suffix of a table file", where=file, hint="end it in " + ", ".join(SUFFIXES)
         )
 
 
@@ -148,8 +151,8 @@ def long_table(
         raise UsageError("no run given", hint="name at least one run")
     reading = reading or TableReading()
     _check_distinct(runs)
-    parts: list[pa.Table] = []
-    notes: list[str] = []
+    parts = []
+    notes = []
     for run in runs:
         bench = bench_of(run, benches) if benches else None
         rows = _task_rows(run, reading) if reading.task else _pair_rows(run, reading)
@@ -209,12 +212,12 @@ def bench_of(run: Run, benches: Sequence[Benchmark]) -> Benchmark:
 
 def _pair_rows(run: Run, reading: TableReading) -> _RunRows:
     """Return one row for each pair of a true and a false caption of an image."""
-    needs: Input = "image_text" if "image_text" in run.inputs else "text"
+    needs = "image_text" if "image_text" in run.inputs else "text"
     if needs not in run.inputs:
         raise UsageError(
             f"the run {run.name} has no image-text scores", hint="name a task that it has: `task=` " + run.tasks[0]
         )
-    parts: list[tuple[np.ndarray, ...]] = []
+    parts = []
     for group, cells in run.layout.blocks(needs, run.scores(needs)):
         width = group.match.shape[1]
         for r, line in enumerate(group.match):
@@ -226,8 +229,11 @@ def _pair_rows(run: Run, reading: TableReading) -> _RunRows:
                     # outcomes are decided in float32; the difference is for display only
                     parts.append((group.items, *same, one.astype(float) - other, one > other, one == other))
     if not parts:
-        what = "no item has both a true and a false caption for an image"
-        raise DataError(what, where=run.name, hint="name a task to get one row per item: `task=`")
+        raise DataError(
+            "no item has both a true and a false caption for an image",
+            where=run.name,
+            hint="name a task to get one row per item: `task=`",
+        )
     item, row, caption, foil, gap, won, tie = (np.concatenate(p) for p in zip(*parts))
     chosen = np.where(tie, WORTH[reading.ties], won.astype(float))
     chosen[np.isnan(gap)] = np.nan
@@ -260,7 +266,7 @@ def _columns(run: Run, bench: Benchmark | None, rows: _RunRows, reading: TableRe
     take = pa.array(rows.item)
     subset, id_ = (run.table.column(name).take(take) for name in ("subset", "id"))
     size = reading.sizes.get(run.model, run.document["model"].get("parameters"))
-    columns: dict[str, Any] = {
+    columns = {
         "run": pa.repeat(run.name, n),
         "model": pa.repeat(run.model, n),
         "size": pa.array(np.full(n, np.nan if size is None else float(size)), from_pandas=True),
@@ -273,8 +279,7 @@ def _columns(run: Run, bench: Benchmark | None, rows: _RunRows, reading: TableRe
         "tie": pa.array(rows.tie),
     }
     if not reading.task:
-        labels = [f"{a + 1}-{b + 1}" for a, b in zip(*_slots(run, rows))]
-        columns["comparison"] = pa.array(labels)
+        columns["comparison"] = pa.array([f"{a + 1}-{b + 1}" for a, b in zip(*_slots(run, rows))])
     if bench is not None:
         columns |= _of_benchmark(bench, run, rows, reading)
     return pa.table(columns)
@@ -296,15 +301,11 @@ def _slots(run: Run, rows: _RunRows) -> tuple[np.ndarray, np.ndarray]:
     its foil among the image's false captions.
     """
     first, second = np.zeros(len(rows.item), int), np.zeros(len(rows.item), int)
-    kind = np.zeros(len(run), int)
-    for k, group in enumerate(run.layout.groups):
-        kind[group.items] = k
-    for k, group in enumerate(run.layout.groups):
-        of_kind = kind[rows.item] == k
-        true = group.match.cumsum(axis=1) - 1
-        false = (~group.match).cumsum(axis=1) - 1
-        first[of_kind] = true[rows.row[of_kind], rows.caption[of_kind]]
-        second[of_kind] = false[rows.row[of_kind], rows.foil[of_kind]]
+    for group in run.layout.groups:
+        own = np.isin(rows.item, group.items)
+        true, false = (match.cumsum(axis=1) - 1 for match in (group.match, ~group.match))
+        first[own] = true[rows.row[own], rows.caption[own]]
+        second[own] = false[rows.row[own], rows.foil[own]]
     return first, second
 
 
@@ -315,7 +316,7 @@ def _of_benchmark(bench: Benchmark, run: Run, rows: _RunRows, reading: TableRead
     foil = texts.take(pa.array(offsets[rows.item] + rows.foil, mask=~there))
     words, others = words_of(caption), words_of(foil)
     longer = np.where(words > others, "caption", np.where(words < others, "foil", "equal"))
-    columns: dict[str, Any] = {"caption": caption, "foil": foil, "length": pa.array(words), "longer": pa.array(longer)}
+    columns = {"caption": caption, "foil": foil, "length": pa.array(words), "longer": pa.array(longer)}
     take = pa.array(rows.item)
     tags = {name: bench.column(name).take(take) for name in bench.columns if name.startswith(TAG_PREFIX)}
     source = tags.get(f"{TAG_PREFIX}source")

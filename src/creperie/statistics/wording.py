@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from creperie.auditing import TextAttacker
 from creperie.core import ModelError, Progress, UsageError, silent
 
 #: The construction of the first and of the second caption of an item, by the names that makers and formats use.
@@ -57,17 +58,14 @@ def preferred(
     """
     both = pa.chunked_array([*captions.chunks, *foils.chunks], pa.string()).combine_chunks().dictionary_encode()
     texts = both.dictionary.to_pylist()
-    order = sorted(range(len(texts)), key=lambda k: (len(texts[k]), texts[k]))
-    scores = np.full(len(texts), np.nan, dtype=np.float32)
-    with progress(preference.name, len(texts), "captions") as advance:
-        for start in range(0, len(order), preference.batch):
-            batch = order[start : start + preference.batch]
-            scores[batch] = np.asarray(preference.score([texts[k] for k in batch]), dtype=np.float32)
-            advance(len(batch))
+    scores = TextAttacker(preference.name, preference.score, batch=preference.batch).scores(texts, progress)
     if np.isnan(scores).any():
         missing = texts[int(np.flatnonzero(np.isnan(scores))[0])]
-        hint = "a score is a finite number for every caption"
-        raise ModelError(f"the scorer returned NaN for the caption {missing[:60]!r}", where=preference.name, hint=hint)
+        raise ModelError(
+            f"the scorer returned NaN for the caption {missing[:60]!r}",
+            where=preference.name,
+            hint="a score is a finite number for every caption",
+        )
     code = both.indices.fill_null(0).to_numpy()
     present = ~np.asarray(both.indices.is_null())
     n = len(captions)

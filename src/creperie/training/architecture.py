@@ -60,7 +60,7 @@ class Words:
         ids = [self.index.get(word, self.unknown) for word in split_words(text)]
         room = self.context - 2
         fitted = [self.start, *ids[:room], self.end]
-        return Tokens(np.asarray(fitted, dtype=np.int64), max(0, len(ids) - room))
+        return Tokens(np.asarray(fitted, np.int64), max(0, len(ids) - room))
 
 
 def vocabulary_of(captions: Iterable[str], context: int) -> Words:
@@ -145,7 +145,7 @@ class ImageTower(nn.Module):
 
     def __init__(self, config: SmallConfig) -> None:
         super().__init__()
-        stages: list[nn.Module] = []
+        stages = []
         before = 3
         for k, channels in enumerate(config.channels):
             # The first stage downsamples by four: at full resolution it would cost more than all that follows.
@@ -223,7 +223,7 @@ Vectors = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
 class TrainedNetwork(nn.Module):
-    """The base class of networks that are trained. `model` is the part of the network to save."""
+    """A network around a model that is trained: the part of the network to save."""
 
     adapters: tuple[Any, ...] = ()  #: peft's tuner, if any; in a tuple, so that it does not become a submodule
 
@@ -243,10 +243,14 @@ class TrainedNetwork(nn.Module):
         """Return the learning rate of the weight `name`, as a multiple of the rate in the settings."""
         return 1.0
 
-
-class SmallNetwork(TrainedNetwork):
     def forward(self, pixels: torch.Tensor, ids: torch.Tensor) -> Vectors:
-        return self.model.embed_images(pixels), self.model.embed_texts(ids), self.model.logit_scale.exp()
+        return self.embed_images(pixels), self.embed_texts(ids), self.logit_scale.exp()
+
+    def embed_images(self, pixels: torch.Tensor) -> torch.Tensor:
+        return self.model.embed_images(pixels)
+
+    def embed_texts(self, ids: torch.Tensor) -> torch.Tensor:
+        return self.model.embed_texts(ids)
 
 
 class DualNetwork(TrainedNetwork):
@@ -260,10 +264,11 @@ class DualNetwork(TrainedNetwork):
         super().__init__(model)
         self.towers, self.pad = towers, pad
 
-    def forward(self, pixels: torch.Tensor, ids: torch.Tensor) -> Vectors:
-        images = self.towers.embed_images(self.model, {"pixel_values": pixels})
-        mask = None if self.pad is None else (ids != self.pad).long()
-        return images, self.towers.embed_texts(self.model, ids, mask), self.logit_scale.exp()
+    def embed_images(self, pixels: torch.Tensor) -> torch.Tensor:
+        return self.towers.embed_images(self.model, {"pixel_values": pixels})
+
+    def embed_texts(self, ids: torch.Tensor) -> torch.Tensor:
+        return self.towers.embed_texts(self.model, ids, None if self.pad is None else (ids != self.pad).long())
 
 
 class Student(Protocol):
@@ -274,11 +279,12 @@ class Student(Protocol):
     kind: str  #: the kind of URI that loads what `save` writes
     network: TrainedNetwork
     trims: bool  #: whether the token ids of a batch may be cut at its longest caption
+    text_weights: tuple[str, ...] = ()  #: how the names of the text tower's weights begin
     frozen_images: bool = False  #: whether the features of all images are computed once, by `features_of`
 
     def is_text(self, name: str) -> bool:
         """Return whether a weight of the network belongs to the text tower or its projection."""
-        ...
+        return name.startswith(self.text_weights)
 
     def prepare_image(self, image: Image.Image) -> np.ndarray: ...
 

@@ -12,9 +12,8 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
-from creperie.core import DataError, UsageError, draft_of, read_json, write_json, write_text
+from creperie.core import DataError, Json, UsageError, draft_of, read_json, write_json, write_text
 
 DOCUMENT, METRICS, FOLDER, MODEL = "train.json", "metrics.jsonl", "checkpoints", "model"
 VERSION = 2
@@ -29,7 +28,7 @@ def steps_kept(out: Path) -> list[int]:
     return sorted(int(path.stem.removeprefix("step-")) for path in (out / FOLDER).glob("step-*.pt"))
 
 
-def write_checkpoint(out: Path, step: int, state: dict[str, Any]) -> None:
+def write_checkpoint(out: Path, step: int, state: Json) -> None:
     """Write the checkpoint of a step, keeping earlier ones; raise a DataError if it cannot be written."""
     import torch
 
@@ -39,9 +38,12 @@ def write_checkpoint(out: Path, step: int, state: dict[str, Any]) -> None:
             torch.save(state, file)
     except (OSError, RuntimeError) as e:
         last = f"the last good one is {newest(out)}" if newest(out) else "there is no earlier one"
-        what = f"the checkpoint of step {step} cannot be written ({str(e).splitlines()[0][:120]}); {last}"
         hint = "free some space and run the same command again: it continues from there"
-        raise DataError(what, where=str(path), hint=hint) from e
+        raise DataError(
+            f"the checkpoint of step {step} cannot be written ({str(e).splitlines()[0][:120]}); {last}",
+            where=path,
+            hint=hint,
+        ) from e
 
 
 def newest(out: Path) -> Path | None:
@@ -50,16 +52,15 @@ def newest(out: Path) -> Path | None:
     return checkpoint_path(out, steps[-1]) if steps else None
 
 
-def read_checkpoint(path: Path) -> dict[str, Any]:
+def read_checkpoint(path: Path) -> Json:
     import torch
 
     try:
-        state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+        return torch.load(path, map_location="cpu", weights_only=True)
     except (OSError, RuntimeError, EOFError, ValueError, KeyError) as e:
         raise DataError(
-            f"cannot be read ({str(e).splitlines()[0][:100]})", where=str(path), hint="delete this checkpoint to resume"
+            f"cannot be read ({str(e).splitlines()[0][:100]})", where=path, hint="delete this checkpoint to resume"
         ) from e
-    return state
 
 
 def remove_old(out: Path, keep: int) -> None:
@@ -68,13 +69,7 @@ def remove_old(out: Path, keep: int) -> None:
         checkpoint_path(out, step).unlink(missing_ok=True)
 
 
-def _sweep_drafts(out: Path) -> None:
-    """Delete the partial files left behind by a training run that was killed."""
-    for path in (*out.glob(".model.*"), *(out / FOLDER).glob(".step-*")):
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
-
-
-def open_run(out: Path, job: dict[str, Any], force: bool) -> dict[str, Any]:
+def open_run(out: Path, job: Json, force: bool) -> Json:
     """Return the record of the training run in the folder `out`. A run of the same `job` (model, data and settings) can
     be resumed, and its stored record is returned. Otherwise a new record is returned.
 
@@ -84,8 +79,9 @@ def open_run(out: Path, job: dict[str, Any], force: bool) -> dict[str, Any]:
     path = out / DOCUMENT
     if out.exists() and any(out.iterdir()):
         if not path.is_file():
-            what = "the folder is not empty and contains no training run"
-            raise UsageError(what, where=str(out), hint="choose another, or empty it")
+            raise UsageError(
+                "the folder is not empty and contains no training run", where=out, hint="choose another, or empty it"
+            )
         if force:
             shutil.rmtree(out)
     document = _read_document(path) if path.is_file() else {}
@@ -99,27 +95,28 @@ def open_run(out: Path, job: dict[str, Any], force: bool) -> dict[str, Any]:
         return document
     if not same:
         changed = sorted(k for k in {*before, *now} if before.get(k) != now.get(k))
-        hint = "choose another folder, or pass `force=True` to start over"
         raise UsageError(
-            f"the folder contains another training run: {', '.join(changed)} differ", where=str(out), hint=hint
+            f"the folder contains another training run: {', '.join(changed)} differ",
+            where=out,
+            hint="choose another folder, or pass `force=True` to start over",
         )
-    _sweep_drafts(out)
+    for draft in (*out.glob(".model.*"), *(out / FOLDER).glob(".step-*")):  # of a training run that was killed
+        shutil.rmtree(draft) if draft.is_dir() else draft.unlink()
     return document
 
 
-def _read_document(path: Path) -> dict[str, Any]:
+def _read_document(path: Path) -> Json:
     again = "pass `force=True` to start over"
     document = read_json(path, again=again)
     if not isinstance(document, dict) or not isinstance(document.get("job"), dict):
-        raise DataError("is not the record of a training run", where=str(path), hint=again)
+        raise DataError("is not the record of a training run", where=path, hint=again)
     return document
 
 
-def read_metrics(out: Path) -> list[dict[str, Any]]:
+def read_metrics(out: Path) -> list[Json]:
     """Return the lines of metrics.jsonl as dictionaries; a truncated last line is left out."""
-    path = out / METRICS
-    lines = []
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else ():
+    path, lines = out / METRICS, []
+    for line in path.read_text("utf-8", "replace").splitlines() if path.is_file() else ():
         try:
             lines.append(json.loads(line))
         except json.JSONDecodeError:

@@ -48,13 +48,11 @@ class ClipStudent(DualStudent):
     """
 
     kind = "hf"
+    text_weights = ("model.text_model.", "model.text_projection.")
 
     def __init__(self, encoder: DualEncoder, processor: Any) -> None:
         super().__init__(encoder)
         self._processor = processor
-
-    def is_text(self, name: str) -> bool:
-        return name.startswith(("model.text_model.", "model.text_projection."))
 
     def save(self, folder: Path) -> None:
         from creperie.models import quiet_libraries
@@ -72,12 +70,18 @@ def open_transformers(uri: str) -> ClipStudent:
     folder = Folder(model_folder(parsed.name, uri=uri, revision=parsed.options.get("revision")), uri)
     config = folder.config()
     if config.model_type not in ("clip", "flava"):
-        what = f"only CLIP and FLAVA models can be trained, not {config.model_type!r}"
-        raise UsageError(what, where=uri, hint="name a CLIP or FLAVA model, or pass one as open_clip:MODEL")
+        raise UsageError(
+            f"only CLIP and FLAVA models can be trained, not {config.model_type!r}",
+            where=uri,
+            hint="name a CLIP or FLAVA model, or pass one as open_clip:MODEL",
+        )
     encoder = load_model(uri, device="cpu")
     assert isinstance(encoder, DualEncoder)
     tokens = len(encoder.tokenizer.tokenizer)
     if tokens > config.text_config.vocab_size:
-        what = f"the tokenizer has {tokens} tokens, but the model only {config.text_config.vocab_size}"
-        raise ModelError(what, where=uri, hint="use a folder whose config.json and tokenizer belong together")
+        raise ModelError(
+            f"the tokenizer has {tokens} tokens, but the model only {config.text_config.vocab_size}",
+            where=uri,
+            hint="use a folder whose config.json and tokenizer belong together",
+        )
     return ClipStudent(encoder, folder.image_processor())

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from creperie.core import DataError, Progress, UsageError, silent
+from creperie.core import DataError, Progress, UsageError, seeded, silent
 from creperie.training.architecture import Student
 from creperie.training.examples import TrainSet
 from creperie.training.pictures import TrainingPictures
@@ -78,7 +78,7 @@ class Feed:
         self.data, self.student, self.settings, self.device = data, student, settings, device
         self.size = min(settings.batch, len(data))
         self.cut = 0
-        self._order = (-1, np.zeros(0, dtype=np.int64))
+        self._order = (-1, np.zeros(0, np.int64))
         self._number_texts(truncate)
         self._number_pictures(progress)
 
@@ -96,9 +96,12 @@ class Feed:
         if self.cut and not truncate:
             text, over = next((text, t.cut) for text, t in zip(texts, tokens) if t.cut)
             key = next(e.key for e in examples if text in (e.caption, e.paraphrase, *e.foils))
-            what = f"{self.cut} captions are longer than the model's context, the first by {over} tokens"
             hint = "shorten them, or pass `truncate=True` to cut them"
-            raise DataError(what, where=f"{self.data.name}, {key}", hint=hint)
+            raise DataError(
+                f"{self.cut} captions are longer than the model's context, the first by {over} tokens",
+                where=f"{self.data.name}, {key}",
+                hint=hint,
+            )
         self._ids = self.student.ids(tokens)
         self._lengths = np.asarray([len(t.ids) for t in tokens])
         self._captions = np.asarray([number[e.caption] for e in examples])
@@ -122,7 +125,7 @@ class Feed:
         per_epoch = max(1, len(self.data) // self.size)
         epoch, place = divmod(number, per_epoch)
         if self._order[0] != epoch:
-            dice = np.random.Generator(np.random.PCG64([self.settings.seed, epoch]))
+            dice = seeded([self.settings.seed, epoch])
             self._order = epoch, _spread(dice.permutation(len(self.data)), self._images)
         return self._order[1][place * self.size : (place + 1) * self.size]
 
@@ -144,8 +147,8 @@ class Feed:
         of texts. The draw depends on `number`, the number of the batch, so other epochs draw other foils.
         """
         if self.settings.objective == "clip":
-            return np.zeros(0, dtype=np.int64)
-        draws = np.random.Generator(np.random.PCG64([self.settings.seed, number, 1])).random(len(rows))
+            return np.zeros(0, np.int64)
+        draws = seeded([self.settings.seed, number, 1]).random(len(rows))
         starts = self._foils.offsets.to_numpy()
         counts = starts[rows + 1] - starts[rows]
         chosen = starts[rows] + (draws * counts).astype(np.int64)
@@ -187,13 +190,22 @@ def check_fits(data: TrainSet, settings: TrainingSettings) -> None:
     that the objective needs.
     """
     if len(data) < 2:
-        what = f"expected at least 2 training examples, found {len(data)}"
-        raise DataError(what, where=data.name, hint="give more items with images")
+        raise DataError(
+            f"expected at least 2 training examples, found {len(data)}",
+            where=data.name,
+            hint="give more items with images",
+        )
     for e in data.examples if settings.objective == "triple" else ():
         if not (e.paraphrase and e.foils):
-            what = f"the example has no {'foil' if e.paraphrase else 'second true caption'}, which the objective needs"
             hint = "train on items with P1, P2 and N, or with `objective='negclip'`"
-            raise UsageError(what, where=f"{data.name}, {e.key}", hint=hint)
+            raise UsageError(
+                f"the example has no {'foil' if e.paraphrase else 'second true caption'}, which the objective needs",
+                where=f"{data.name}, {e.key}",
+                hint=hint,
+            )
     if settings.objective == "negclip" and not data.with_foils:
-        hint = "name some with `negatives=`, or train with `objective='clip'`"
-        raise UsageError("no example has a foil, which the objective needs", where=data.name, hint=hint)
+        raise UsageError(
+            "no example has a foil, which the objective needs",
+            where=data.name,
+            hint="name some with `negatives=`, or train with `objective='clip'`",
+        )

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from statistics import stdev
 
-from creperie.core import unknown
+from creperie.core import Json, unknown
 from creperie.metrics import student_quantile
 from creperie.training.scenes import TYPES
 
@@ -95,13 +95,13 @@ class TrainingStudy:
         return next(s.foils for s in self.sat if s.arm == arm)
 
     @property
-    def document(self) -> dict[str, Any]:
+    def document(self) -> Json:
         return asdict(self) | {"finished": self.finished}
 
 
-def read_study(document: dict[str, Any]) -> TrainingStudy:
+def read_study(document: Json) -> TrainingStudy:
     """Return the study that a JSON `document` contains."""
-    parts: dict[str, Any] = {name: document[name] for name in ("preset", "seconds")}
+    parts = {name: document[name] for name in ("preset", "seconds")}
     parts |= {name: tuple(document[name]) for name in ("arms", "seeds", "columns", "notes")}
     parts |= {name: tuple(ExamResult(**own) for own in document[name]) for name in ("sat", "base")}
     return TrainingStudy(**parts, scratch=document.get("scratch", False))
@@ -120,8 +120,7 @@ def seed_interval(values: Sequence[float]) -> tuple[float, float, float]:
     mean = sum(values) / n
     if n < 3:
         return mean, min(values), max(values)
-    spread = math.sqrt(sum((v - mean) ** 2 for v in values) / (n - 1) / n)
-    half = spread * student_quantile(0.975, n - 1)
+    half = stdev(values) / math.sqrt(n) * student_quantile(0.975, n - 1)
     return mean, mean - half, mean + half
 
 

@@ -15,10 +15,10 @@ import numpy as np
 import torch
 from PIL import Image
 
-from creperie.core import ModelError, Progress, silent
+from creperie.core import ModelError, Progress, batched, silent
 from creperie.models import Tokens, find_place, pad_tokens, quiet_libraries
 from creperie.scoring import ResultStore, text_keys
-from creperie.training.architecture import Student, TrainedNetwork, Vectors
+from creperie.training.architecture import Student, TrainedNetwork
 from creperie.training.examples import TrainSet
 from creperie.training.pictures import READERS
 from creperie.training.towers import JoinedHeads, TowerPair, TowersConfig, load_heads, mean_view, new_heads, save_heads
@@ -46,21 +46,18 @@ class TowersNetwork(TrainedNetwork):
     def rate_of(self, name: str) -> float:
         return self.model.config.tower_rate if name.startswith(("image_tower.", "text_tower.")) else 1.0
 
-    def forward(self, pixels: torch.Tensor, ids: torch.Tensor) -> Vectors:
-        return self.embed_images(pixels), self.embed_texts(ids), self.logit_scale.exp()
-
-    def embed_images(self, shown: torch.Tensor) -> torch.Tensor:
-        """Return one vector per image. `shown` has the views of each image (such as whole and mirrored), as pixels or
+    def embed_images(self, pixels: torch.Tensor) -> torch.Tensor:
+        """Return one vector per image. `pixels` has the views of each image (such as whole and mirrored), as pixels or
         as features.
 
         In training, one view is chosen at random. Otherwise the vector is the mean over all views.
         """
-        n, count = shown.shape[:2]
+        n, count = pixels.shape[:2]
         if not self.training:
-            flat = shown.reshape(n * count, *shown.shape[2:])
+            flat = pixels.reshape(n * count, *pixels.shape[2:])
             return mean_view(self.model.image(self._image_features(flat)).view(n, count, -1))
-        drawn = torch.randint(count, (n,)).to(shown.device)
-        return self.model.image(self._image_features(shown[torch.arange(n, device=shown.device), drawn]))
+        drawn = torch.randint(count, (n,)).to(pixels.device)
+        return self.model.image(self._image_features(pixels[torch.arange(n, device=pixels.device), drawn]))
 
     def _image_features(self, shown: torch.Tensor) -> torch.Tensor:
         if self.image_tower is None:
@@ -88,6 +85,7 @@ class TowersStudent(Student):
 
     kind = "towers"
     trims = True
+    text_weights = ("model.text.", "text_tower.")
 
     def __init__(self, heads: JoinedHeads, towers: TowerPair) -> None:
         self.heads, self.towers = heads, towers
@@ -105,9 +103,6 @@ class TowersStudent(Student):
             for weight in part.parameters() if part is not None else ():
                 weight.requires_grad_(True)
 
-    def is_text(self, name: str) -> bool:
-        return name.startswith(("model.text.", "text_tower."))
-
     # -- images ------------------------------------------------------------------------------------------------------
 
     def prepare_image(self, image: Image.Image) -> np.ndarray:
@@ -121,21 +116,20 @@ class TowersStudent(Student):
         name = hashlib.sha256("\0".join(seen).encode()).hexdigest()
         if name in _LAST_SET:
             return _LAST_SET[name]
-        features = np.zeros((len(keys), len(self._rule.names), self.towers.image.width), np.float32)
         with progress("features of images", len(keys), "images") as advance, ThreadPoolExecutor(READERS) as readers:
-            for start in range(0, len(keys), BATCH):
-                part = keys[start : start + BATCH]
+            parts = []
+            for part in batched(keys, BATCH):
                 views = np.stack(list(readers.map(lambda key: self._rule(data.open(key)), part)))
-                features[start : start + len(views)] = self.towers.image_features(views)
+                parts.append(self.towers.image_features(views))
                 advance(len(views))
         _LAST_SET.clear()
-        _LAST_SET[name] = features
-        return features
+        _LAST_SET[name] = np.concatenate(parts)
+        return _LAST_SET[name]
 
     # -- captions ----------------------------------------------------------------------------------------------------
 
     def prepare_texts(self, texts: Sequence[str]) -> list[Tokens]:
-        tokens: list[Tokens] = self.towers.text.prepare_texts(texts)
+        tokens = self.towers.text.prepare_texts(texts)
         if "text" in self.config.trained:
             return tokens
         self._learn(texts, tokens)
@@ -153,11 +147,11 @@ class TowersStudent(Student):
         known = shelf.find(names)
         missing = np.setdiff1d(np.arange(len(fresh)), known.rows)
         missing = missing[np.argsort([len(tokens[fresh[m]].ids) for m in missing], kind="stable")]
-        parts = [missing[k : k + BATCH] for k in range(0, len(missing), BATCH)]
         vectors = np.zeros((len(fresh), self.heads.widths[1]), np.float32)
         if len(known.rows):
             vectors[known.rows] = known.vectors
-        for part in parts:
+        for k in range(0, len(missing), BATCH):
+            part = missing[k : k + BATCH]
             vectors[part] = self.towers.text.forward_texts([tokens[fresh[m]] for m in part])
             shelf.add(names[part], vectors[part], np.array([tokens[fresh[m]].cut for m in part], np.int32))
         shelf.close()
@@ -185,7 +179,7 @@ class TowersStudent(Student):
         save_heads(folder, self.heads, config)
 
 
-def open_towers(folder: Path, trained: tuple[str, ...] | None = None) -> TowersStudent:
+def open_towers(folder: Path, trained: tuple[str, ...] | None) -> TowersStudent:
     """Return the joined towers in a folder, ready for more training. `trained` names the towers to train; by default,
     the folder's configuration names them.
     """

@@ -78,19 +78,11 @@ class Trained:
         return f"<Trained {self.uri}: {self.document.get('steps', 0)} steps{ending}>"
 
 
-@dataclass
-class _TrainingState:
-    """The part of a checkpoint that is neither weights nor optimiser state."""
-
-    step: int = 0
-    bare: int = 0  #: number of batches without any foil
-
-
 def train_job(
     job: TrainingJob,
     out: str | Path,
     *,
-    device: str = "auto",
+    device: str,
     force: bool = False,
     progress: Progress = silent,
 ) -> Trained:
@@ -127,14 +119,18 @@ class _TrainingRun:
         self.trained_weights = prepare(job.student, job.tuning, job.settings.seed)
         self.total = job.settings.total(len(job.data)) if self.trained_weights else 0
         if self.total and self.settings.warmup >= self.total:
-            what = f"the warm-up takes {self.settings.warmup} steps, but the whole run only {self.total}"
-            raise UsageError(what, where=str(out), hint="pass a shorter `warmup=`, or train longer")
+            raise UsageError(
+                f"the warm-up takes {self.settings.warmup} steps, but the whole run only {self.total}",
+                where=out,
+                hint="pass a shorter `warmup=`, or train longer",
+            )
         self.device = str(find_place(device).torch_device)
         self.network = job.student.network.to(self.device)
         self.weights = [weight for weight in self.network.parameters() if weight.requires_grad]
         self.optimiser = make_optimiser(self.network, self.settings)
         self.feed = Feed(job.data, job.student, job.settings, self.device, truncate=job.truncate, progress=progress)
-        self.state, self.last_loss = _TrainingState(), math.nan
+        self.steps, self.last_loss = 0, math.nan
+        self.bare = 0  #: number of batches without any foil
         self.unread: list[tuple[int, torch.Tensor, float]] = []  #: step, loss and rate, still on the device
         self.samples, self.seconds, self.waited = 0, 0.0, 0.0
 
@@ -146,7 +142,17 @@ class _TrainingRun:
             shutil.rmtree(self.out / checkpoints.MODEL, ignore_errors=True)
             with new_folder(self.out / checkpoints.MODEL) as draft:
                 self.job.student.save(draft)
-        return self.result()
+        return {
+            "steps": self.steps,
+            "loss": None if math.isnan(self.last_loss) else self.last_loss,
+            "trained_weights": self.trained_weights,
+            "batches_without_foils": self.bare,
+            "captions_cut": self.feed.cut,
+            "seconds": round(self.seconds, 1),
+            "samples_per_s": round(self.samples / self.seconds, 1) if self.seconds else 0.0,
+            "waited_for_data": round(self.waited / self.seconds, 4) if self.seconds else 0.0,
+            "device": self.device,
+        }
 
     # -- checkpoints ---------------------------------------------------------------------------------------------
 
@@ -160,8 +166,8 @@ class _TrainingRun:
             self.network.load_state_dict(saved["weights"], strict=False)
             self.optimiser.load_state_dict(saved["optimiser"])
             torch.random.set_rng_state(saved["random"])
-            self.state = _TrainingState(**saved["state"])
-        checkpoints.keep_metrics(self.out, self.state.step)
+            self.steps, self.bare = (saved["state"][name] for name in ("step", "bare"))
+        checkpoints.keep_metrics(self.out, self.steps)
 
     def save(self) -> None:
         """Check that all losses so far are finite, then write a checkpoint of the current step."""
@@ -173,9 +179,9 @@ class _TrainingRun:
             "weights": {name: value for name, value in self.network.state_dict().items() if name not in fixed},
             "optimiser": self.optimiser.state_dict(),
             "random": torch.random.get_rng_state(),
-            "state": vars(self.state),
+            "state": {"step": self.steps, "bare": self.bare},
         }
-        checkpoints.write_checkpoint(self.out, self.state.step, state)
+        checkpoints.write_checkpoint(self.out, self.steps, state)
         checkpoints.remove_old(self.out, self.settings.keep)
 
     # -- training ------------------------------------------------------------------------------------------------
@@ -185,14 +191,14 @@ class _TrainingRun:
         batches = self.settings.accumulate
         epoch = self.settings.epoch(len(self.job.data))
         save_every = self.settings.save_every or epoch
-        stream = self.feed.stream(self.state.step * batches, self.total * batches)
+        stream = self.feed.stream(self.steps * batches, self.total * batches)
         samples = batches * self.feed.size
         train_mode(self.network)
-        with progress("train", (self.total - self.state.step) * samples, "samples") as advance, closing(stream):
-            while self.state.step < self.total:
+        with progress("train", (self.total - self.steps) * samples, "samples") as advance, closing(stream):
+            while self.steps < self.total:
                 self.step(stream)
                 advance(samples)
-                if self.state.step % save_every == 0 or self.state.step == self.total:
+                if self.steps % save_every == 0 or self.steps == self.total:
                     self.save()
         self.read_losses()
 
@@ -201,7 +207,7 @@ class _TrainingRun:
         import torch
 
         start = time.perf_counter()
-        rate = learning_rate(self.state.step, self.total, self.settings)
+        rate = learning_rate(self.steps, self.total, self.settings)
         for group in self.optimiser.param_groups:
             group["lr"] = rate * group["share"]
         losses = []
@@ -213,7 +219,7 @@ class _TrainingRun:
                 loss = self.loss(batch)
                 self.accelerator.backward(loss)
             losses.append(loss.detach())
-            self.state.bare += self.settings.objective == "negclip" and not batch.foils
+            self.bare += self.settings.objective == "negclip" and not batch.foils
             self.samples += batch.size
         if self.settings.clip_norm:
             self.accelerator.clip_grad_norm_(self.weights, self.settings.clip_norm)
@@ -223,8 +229,8 @@ class _TrainingRun:
         if scale.requires_grad:
             with torch.no_grad():
                 scale.clamp_(0, HIGHEST_SCALE)
-        self.state.step += 1
-        self.unread.append((self.state.step, torch.stack(losses).mean(), rate))
+        self.steps += 1
+        self.unread.append((self.steps, torch.stack(losses).mean(), rate))
         if len(self.unread) >= (READ_EVERY if self.device.startswith("cuda") else 1):
             self.read_losses()
         self.seconds += time.perf_counter() - start
@@ -261,21 +267,6 @@ class _TrainingRun:
         last = checkpoints.newest(self.out) or "none"
         return DivergedError(
             f"the loss of step {step} is {value} (batch: {listing(keys, 4)}); last good checkpoint: {last}",
-            where=str(self.out),
+            where=self.out,
             hint="look at these records, or train with a lower `lr=` or with `clip_norm=1`",
         )
-
-    # -- the end -------------------------------------------------------------------------------------------------
-
-    def result(self) -> dict[str, Any]:
-        return {
-            "steps": self.state.step,
-            "loss": None if math.isnan(self.last_loss) else self.last_loss,
-            "trained_weights": self.trained_weights,
-            "batches_without_foils": self.state.bare,
-            "captions_cut": self.feed.cut,
-            "seconds": round(self.seconds, 1),
-            "samples_per_s": round(self.samples / self.seconds, 1) if self.seconds else 0.0,
-            "waited_for_data": round(self.waited / self.seconds, 4) if self.seconds else 0.0,
-            "device": self.device,
-        }

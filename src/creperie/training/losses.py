@@ -6,7 +6,7 @@ exp(logit_scale)).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from creperie.training.feed import Batch
 from creperie.training.settings import TrainingSettings
@@ -98,7 +98,7 @@ def make_optimiser(network: TrainedNetwork, settings: TrainingSettings) -> torch
     import torch
 
     named = [(name, w) for name, w in network.named_parameters() if w.requires_grad]
-    groups: list[dict[str, Any]] = []
+    groups = []
     for rate in sorted({network.rate_of(name) for name, _ in named}, reverse=True):
         own = [w for name, w in named if network.rate_of(name) == rate]
         decayed, others = [w for w in own if w.ndim >= 2], [w for w in own if w.ndim < 2]

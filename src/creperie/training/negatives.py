@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -43,8 +42,10 @@ class FoilRefinement:
         plausibility = "plausibility" if self.models.plausibility else "lm-mean" if self.models.lm_uri else ""
         names = tuple(filter(None, (plausibility, "grammar" if self.models.grammar or _parses() else "")))
         if not names:
-            hint = "install the extra `demo`, or name `lm=` or `attackers=`"
-            raise UsageError("no plausibility or grammar model is available to refine foils with", hint=hint)
+            raise UsageError(
+                "no plausibility or grammar model is available to refine foils with",
+                hint="install the extra `demo`, or name `lm=` or `attackers=`",
+            )
         return names
 
     @property
@@ -77,9 +78,14 @@ def training_data(
     """Return the images and true captions of a benchmark with the foils that `negatives` names. If makers write the
     foils, they run on `engine`; the foils are the same on any engine.
     """
-    data = train_set(bench)
-    made = partial(_foils_by_maker, bench=bench, seed=negatives.seed, engine=engine or Local(), progress=progress)
-    foils = [_foils_of(name, data, made) for name in negatives.names]
+    data, foils = train_set(bench), []
+    for name in negatives.names:
+        if name == OWN:
+            foils.append([e.foils for e in data.examples])
+        else:
+            made = _is_maker(name)
+            written = _foils_by_maker(name, bench, negatives.seed, engine, progress) if made else _from_benchmark(name)
+            foils.append([written.get((e.image, e.caption), ()) for e in data.examples])
     if negatives.refinement is not None and negatives.names:
         # Only the first foil of each name and caption is considered.
         firsts = {name: tuple(own[0] if own else "" for own in rows) for name, rows in zip(negatives.names, foils)}
@@ -92,13 +98,6 @@ def training_data(
     return with_foils(data, rows)
 
 
-def _foils_of(name: str, data: TrainSet, make: Callable[[str], Written]) -> list[tuple[str, ...]]:
-    if name == OWN:
-        return [e.foils for e in data.examples]
-    written = make(name) if _is_maker(name) else _from_benchmark(name)
-    return [written.get((e.image, e.caption), ()) for e in data.examples]
-
-
 def _is_maker(name: str) -> bool:
     """Return whether a name means a maker. It does if it is a maker's name or begins with the prefix of a group of
     makers, such as `rules:`. Any other name means a benchmark.
@@ -109,17 +108,19 @@ def _is_maker(name: str) -> bool:
     return name in MAKERS or name.partition(":")[0] in families
 
 
-def _foils_by_maker(name: str, *, bench: Benchmark, seed: int, engine: Engine, progress: Progress) -> Written:
+def _foils_by_maker(name: str, bench: Benchmark, seed: int, engine: Engine | None, progress: Progress) -> Written:
     """Return the foils that the maker `name` writes for the captions of a benchmark, by image and caption."""
     from creperie.making import MakerOptions, build_maker, captions_of, choose, proposed
 
     captions = captions_of(bench)
     # Keep everything that a template makes, as the papers did: the study is about foils that give themselves away.
     maker = build_maker(name, MakerOptions(seed=seed, matched=False), captions)
-    foils: dict[Key, tuple[str, ...]] = {}
+    foils = {}
     with (
         TemporaryDirectory(prefix="creperie-foils-") as place,
-        proposed(maker, captions.sources, {}, Path(place) / "foils", engine=engine, progress=progress) as outcomes,
+        proposed(
+            maker, captions.sources, {}, Path(place) / "foils", engine=engine or Local(), progress=progress
+        ) as outcomes,
     ):
         for source, outcome in zip(captions.sources, choose(maker, outcomes), strict=True):
             texts = tuple(c.text for c in outcome.accepted if c.role == "negative")

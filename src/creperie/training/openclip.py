@@ -52,7 +52,7 @@ def is_untrained(uri: str) -> bool:
     return uri.startswith("open_clip:") and parse_uri(uri).name.endswith(f"/{OPENCLIP_RANDOM}")
 
 
-def open_open_clip(uri: str, seed: int = 0) -> OpenClipStudent:
+def open_open_clip(uri: str, seed: int) -> OpenClipStudent:
     """Return the model of an `open_clip:` URI, ready to be trained; `seed` determines random weights."""
     from creperie.models import load_model
 
@@ -67,7 +67,10 @@ def open_open_clip(uri: str, seed: int = 0) -> OpenClipStudent:
     architecture = name if name.startswith(OPENCLIP_PLACES) else name.partition("/")[0]
     tokenizer = type(encoder.tokenizer.tokenizer).__name__
     if tokenizer not in TOKENIZERS:
-        what = f"a {tokenizer} cannot be saved beside the weights, so the trained model could not be read again"
-        raise UsageError(what, where=uri, hint="name the same model as hf:FOLDER, or one with another tokenizer")
+        raise UsageError(
+            f"a {tokenizer} cannot be saved beside the weights, so the trained model could not be read again",
+            where=uri,
+            hint="name the same model as hf:FOLDER, or one with another tokenizer",
+        )
     encoder.model.requires_grad_(True)
     return OpenClipStudent(encoder, dict(open_clip.get_model_config(architecture)))

@@ -22,7 +22,7 @@ class TrainingPictures:
     def __init__(self, keys: Sequence[str], data: TrainSet, student: Student, progress: Progress = silent) -> None:
         self._keys, self._open, self._student = keys, data.open, student
         self._kept: np.ndarray | None = None  #: images by number, as many as fit
-        self._seen = np.zeros(len(keys), dtype=bool)
+        self._seen = np.zeros(len(keys), bool)
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="pictures")
         if student.frozen_images:
             self._kept = student.features_of(keys, data, progress)

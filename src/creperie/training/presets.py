@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from creperie.core import UsageError, packaged_toml, unknown
+from creperie.core import Json, UsageError, check_name, packaged_toml
 from creperie.training.architecture import SmallConfig
 from creperie.training.settings import TrainingSettings
 
@@ -27,7 +27,7 @@ class TrainingPreset:
     scratch: bool = False  #: arms start from fresh weights and use the settings of the base
 
 
-def _preset(name: str, model: dict[str, Any], base: dict[str, Any], arm: dict[str, Any], **more: Any) -> TrainingPreset:
+def _preset(name: str, model: Json, base: Json, arm: Json, **more: Any) -> TrainingPreset:
     shape = SmallConfig(**model | {"channels": tuple(model["channels"])})
     common = TrainingSettings(objective="clip", epochs=10_000, save_every=10_000, keep=1)
     return TrainingPreset(shape, replace(common, **base), replace(common, **arm), name=name, **more)
@@ -37,8 +37,7 @@ PRESETS = {name: _preset(name, **sizes) for name, sizes in packaged_toml("creper
 
 
 def find_preset(name: str) -> TrainingPreset:
-    if name not in PRESETS:
-        raise unknown("preset", name, PRESETS)
+    check_name("preset", name, PRESETS)
     return PRESETS[name]
 
 

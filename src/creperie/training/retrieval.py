@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from creperie.bench import Benchmark, open_image
-from creperie.core import DataError, ModelError, Progress, silent
-from creperie.metrics import DEFAULT, share_interval
+from creperie.core import DataError, ModelError, Progress, batched, silent
+from creperie.metrics import share_interval
 from creperie.models import ImageEncoder, TextEncoder, load_model
 
 RECALLS = (1, 5, 10)
@@ -49,13 +49,13 @@ class Retrieval:
         return asdict(self)
 
 
-def recalls(bench: Benchmark, model: str, *, device: str = "auto", progress: Progress = silent) -> Retrieval:
+def recalls(bench: Benchmark, model: str, *, device: str, progress: Progress = silent) -> Retrieval:
     """Return the recall of a model in both directions, for k = 1, 5 and 10.
 
     From image to text, recall is how often one of an image's own captions is among the k captions with the highest
     scores. From text to image, it is how often a caption's image is among the k images with the highest scores.
     """
-    encoder: Any = load_model(model, device=device)
+    encoder = load_model(model, device=device)
     if not isinstance(encoder, ImageEncoder) or not isinstance(encoder, TextEncoder):
         raise ModelError("retrieval needs a dual encoder", where=model, hint="name one that encodes images and texts")
     items = [item for item in bench if item.images]
@@ -65,8 +65,7 @@ def recalls(bench: Benchmark, model: str, *, device: str = "auto", progress: Pro
     texts = [t for item in items for t, holds in zip(item.captions, item.match[0], strict=True) if holds]
     images = []
     with progress("encode images", len(items), "images") as advance:
-        for k in range(0, len(items), CHUNK):
-            part = items[k : k + CHUNK]
+        for part in batched(items, CHUNK):
             images.append(encoder.encode_images([open_image(bench.images, item.images[0]) for item in part]))
             advance(len(part))
     scores = np.concatenate(images) @ encoder.encode_texts(texts).T
@@ -104,7 +103,7 @@ def _rows(direction: str, ranks: np.ndarray, clusters: np.ndarray | None) -> lis
     rows = []
     for k in RECALLS:
         hit = (np.floor(ranks) <= k).astype(np.float64)
-        interval = share_interval(hit, np.ones(len(hit)), clusters, DEFAULT)
-        share = 100 * float(hit.mean())
-        rows.append(RecallRow(direction, k, share, 100 * interval.low, 100 * interval.high, len(hit), interval.method))
+        interval = share_interval(hit, clusters)
+        share, low, high = (100 * float(x) for x in (hit.mean(), interval.low, interval.high))
+        rows.append(RecallRow(direction, k, share, low, high, len(hit), interval.method))
     return rows

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from creperie.core import Progress, silent, unknown
+from creperie.core import Progress, batched, check_name, silent
 from creperie.training.examples import TrainingExample, TrainSet, with_foils
 from creperie.world import (
     BIASED,
@@ -48,8 +48,7 @@ class BiasedScenes:
     def with_types(self, types: Sequence[str]) -> TrainSet:
         """Return the examples with foils of the named types only, at most one of each type per example."""
         for name in types:
-            if name not in self.foils:
-                raise unknown("type of foils", name, self.foils)
+            check_name("type of foils", name, self.foils)
         rows = zip(*(self.foils[name] for name in types), strict=True) if types else [()] * len(self.data)
         return with_foils(self.data, [tuple(text for text in row if text) for row in rows])
 
@@ -60,7 +59,7 @@ PART = 4096  #: examples that a process draws at a time; the examples do not dep
 def scene_pairs(
     n: int,
     seed: int,
-    size: int = 64,
+    size: int,
     *,
     workers: int = 1,
     progress: Progress = silent,
@@ -72,7 +71,7 @@ def scene_pairs(
     """
     parts = [(min(PART, n - k), seed * 100_003 + k // PART, size) for k in range(0, n, PART)]
     examples: list[TrainingExample] = []
-    shown: dict[str, np.ndarray] = {}
+    shown = {}
     with progress("draw pictures", n, "pictures") as advance, _processes(workers) as run:
         for drawn in run(_draw_part, parts):
             for example, picture in drawn:
@@ -129,10 +128,10 @@ def biased_scenes(n: int, seed: int, size: int = 64, progress: Progress = silent
     return BiasedScenes(data, {name: tuple(texts) for name, texts in foils.items()})
 
 
-def with_drawn(data: TrainSet, size: int, workers: int = 1, progress: Progress = silent) -> TrainSet:
+def with_drawn(data: TrainSet, size: int, workers: int, progress: Progress = silent) -> TrainSet:
     """Return the examples with all their images already drawn, because several models will be trained on them."""
     keys = list(dict.fromkeys(e.image for e in data.examples))
-    parts = [(keys[k : k + 256], size) for k in range(0, len(keys), 256)]
+    parts = [(part, size) for part in batched(keys, 256)]
     drawn: dict[str, np.ndarray] = {}
     with progress("draw pictures", len(keys), "pictures") as advance, _processes(workers) as run:
         for (own, _), pictures in zip(parts, run(_draw_keys, parts), strict=True):

@@ -84,14 +84,17 @@ def save_small(folder: Path, model: SmallClip, words: Words) -> None:
 def load_small(folder: Path) -> tuple[SmallClip, Words]:
     """Return the model and the tokenizer that a folder contains."""
     if not (folder / CONFIG).is_file():
-        raise ModelError("this folder contains no small model", where=str(folder), hint=f"name one with a {CONFIG}")
+        raise ModelError("this folder contains no small model", where=folder, hint=f"name one with a {CONFIG}")
     config = read_config(folder / CONFIG, SmallConfig)
     vocabulary = read_json(folder / VOCABULARY)
     if not isinstance(vocabulary, list) or not all(isinstance(word, str) for word in vocabulary):
-        raise DataError("is not a list of words", where=str(folder / VOCABULARY), hint="save the model again")
+        raise DataError("is not a list of words", where=folder / VOCABULARY, hint="save the model again")
     if len(vocabulary) != config.vocabulary:
-        what = f"the model knows {config.vocabulary} words, but its vocabulary has {len(vocabulary)}"
-        raise ModelError(what, where=str(folder), hint="use files that were saved together")
+        raise ModelError(
+            f"the model knows {config.vocabulary} words, but its vocabulary has {len(vocabulary)}",
+            where=folder,
+            hint="use files that were saved together",
+        )
     model = SmallClip(config)
     load_weights(model, folder / WEIGHTS)
     return model, Words(tuple(vocabulary), config.context)
@@ -105,8 +108,11 @@ def load_weights(model: nn.Module, path: Path) -> None:
     try:
         model.load_state_dict(load_file(path))
     except (OSError, RuntimeError, ValueError, SafetensorError) as e:
-        what = f"the weights do not fit ({str(e).splitlines()[0][:100]})"
-        raise ModelError(what, where=str(path), hint="use files that were saved together") from e
+        raise ModelError(
+            f"the weights do not fit ({str(e).splitlines()[0][:100]})",
+            where=path,
+            hint="use files that were saved together",
+        ) from e
 
 
 Config = TypeVar("Config")
@@ -116,20 +122,20 @@ def read_config(path: Path, kind: type[Config]) -> Config:
     """Return the settings in a JSON file as an instance of the dataclass `kind`. Raise an error for unknown names."""
     document = read_json(path)
     if not isinstance(document, dict):
-        raise DataError("is not a JSON object with settings", where=str(path), hint="save the model again")
+        raise DataError("is not a JSON object with settings", where=path, hint="save the model again")
     names = {f.name for f in fields(kind)}  # type: ignore[arg-type]
     for name in document.keys() - names - {"model_type", "widths"}:
-        raise UsageError(f"unknown setting {name!r}", where=str(path), hint=f"known: {', '.join(sorted(names))}")
+        raise UsageError(f"unknown setting {name!r}", where=path, hint=f"known: {', '.join(sorted(names))}")
     try:
         return kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in document.items() if k in names})
     except (TypeError, ValueError, ArithmeticError) as e:
-        raise DataError(f"a setting has an invalid value ({e})", where=str(path), hint="save the model again") from None
+        raise DataError(f"a setting has an invalid value ({e})", where=path, hint="save the model again") from None
 
 
 def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> SmallEncoder:
     """Return the model of a URI `small:/path/to/folder`. This is the entry point that `creperie.models` calls."""
     if options:
-        raise UsageError(f"a small model takes no option {next(iter(options))!r}", where=str(uri), hint="leave it out")
+        raise UsageError(f"a small model takes no option {next(iter(options))!r}", where=uri, hint="leave it out")
     folder = Path(uri.name).expanduser()
     model, words = load_small(folder)
     fingerprint = Fingerprint(

@@ -15,8 +15,8 @@ from creperie.models import Tokens, pad_tokens, parse_uri
 from creperie.training.architecture import (
     SmallClip,
     SmallConfig,
-    SmallNetwork,
     Student,
+    TrainedNetwork,
     Words,
     vocabulary_of,
 )
@@ -35,13 +35,11 @@ class SmallStudent(Student):
 
     kind = "small"
     trims = True
+    text_weights = ("model.text.",)
 
     def __init__(self, model: SmallClip, words: Words) -> None:
         self.words = words
-        self.network = SmallNetwork(model)
-
-    def is_text(self, name: str) -> bool:
-        return name.startswith("model.text.")
+        self.network = TrainedNetwork(model)
 
     def prepare_image(self, image: Image.Image) -> np.ndarray:
         from creperie.training.small import prepare_image

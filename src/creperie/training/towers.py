@@ -19,7 +19,7 @@ import torch
 from PIL import Image
 from torch import nn
 
-from creperie.core import DataError, ModelError, UsageError, read_json, unknown, write_json
+from creperie.core import DataError, ModelError, UsageError, check_name, read_json, write_json
 from creperie.models import (
     Fingerprint,
     ModelURI,
@@ -66,11 +66,9 @@ class TowersConfig:
         for name in TOWERS:
             if not getattr(self, name):
                 raise UsageError(f"no {name} tower given", hint=f"pass `{name}_tower=`")
-        if self.head not in HEADS:
-            raise unknown("head", self.head, HEADS)
+        check_name("head", self.head, HEADS)
         for name in self.trained:
-            if name not in TOWERS:
-                raise unknown("tower", name, TOWERS)
+            check_name("tower", name, TOWERS)
 
     @property
     def views_rule(self) -> ViewRule:
@@ -238,11 +236,12 @@ def load_heads(folder: Path) -> JoinedHeads:
     """Return the heads that a folder contains. Their configuration names the two towers."""
     path = folder / CONFIG
     if not path.is_file():
-        raise ModelError("this folder contains no joined towers", where=str(folder), hint=f"name one with a {CONFIG}")
+        raise ModelError("this folder contains no joined towers", where=folder, hint=f"name one with a {CONFIG}")
     config, widths = read_config(path, TowersConfig), read_json(path).get("widths", ())
     if not isinstance(widths, list) or [*map(type, widths)] != [int, int]:
-        hint = "train or join the towers again"
-        raise DataError("`widths` must be two integers, one per tower", where=str(path), hint=hint)
+        raise DataError(
+            "`widths` must be two integers, one per tower", where=path, hint="train or join the towers again"
+        )
     heads = JoinedHeads(config, *widths)
     load_weights(heads, folder / WEIGHTS)
     return heads
@@ -257,7 +256,7 @@ def is_towers(path: Path) -> bool:
 def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> TowersEncoder:
     """Return the model of a URI `towers:/path/to/folder`. This is the entry point that `creperie.models` calls."""
     if options:
-        raise UsageError(f"joined towers take no option {next(iter(options))!r}", where=str(uri), hint="leave it out")
+        raise UsageError(f"joined towers take no option {next(iter(options))!r}", where=uri, hint="leave it out")
     folder = Path(uri.name).expanduser()
     heads = load_heads(folder)
     place = Place(place.device)

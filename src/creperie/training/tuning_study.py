@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from creperie.bench import Benchmark
-from creperie.core import Progress, UsageError, silent, with_options
+from creperie.core import Progress, UsageError, seeded, silent, with_options
 from creperie.metrics import clusters_of
 from creperie.training.examples import train_set
 from creperie.training.loop import TrainingJob, train_job
@@ -21,7 +21,7 @@ from creperie.training.settings import TrainingSettings, Tuning
 from creperie.training.student import open_student
 
 
-def split_by_image(bench: Benchmark, share: float = 0.4, seed: int = 0) -> tuple[Benchmark, Benchmark]:
+def split_by_image(bench: Benchmark, share: float, seed: int = 0) -> tuple[Benchmark, Benchmark]:
     """Split a benchmark in two: the first part has about `share` of the items of every subset, the second has the
     others. Items that share an image, directly or through other items, go to the same part.
     """
@@ -37,9 +37,9 @@ def split_by_image(bench: Benchmark, share: float = 0.4, seed: int = 0) -> tuple
     counts = np.zeros((len(groups), len(names)))
     np.add.at(counts, (group, subsets), 1)
     targets = share * counts.sum(axis=0)
-    order = np.random.Generator(np.random.PCG64(seed)).permutation(len(groups))
+    order = seeded(seed).permutation(len(groups))
     order = order[np.argsort(-counts[order].sum(axis=1), kind="stable")]
-    taken, chosen = np.zeros(len(names)), np.zeros(len(groups), dtype=bool)
+    taken, chosen = np.zeros(len(names)), np.zeros(len(groups), bool)
     for k in order.tolist():
         own = counts[k] > 0
         # taken if that brings the subsets of the group closer to their share
@@ -102,11 +102,12 @@ def tune(
     learn, test = split_by_image(bench, options.share, settings.seed)
     trained_on = options.train_on or tuple(bench.subsets)
     if not len(learn) or not len(test):
-        hint = "give a benchmark with more images, or use another `share=`"
-        raise UsageError("there are too few images to split", where=bench.name, hint=hint)
-    data = train_set(learn.only(trained_on))
-    pairs = limited_pairs(test, options.pairs)
-    device = options.device
+        raise UsageError(
+            "there are too few images to split",
+            where=bench.name,
+            hint="give a benchmark with more images, or use another `share=`",
+        )
+    data, pairs, device = train_set(learn.only(trained_on)), limited_pairs(test, options.pairs), options.device
     rows = []
     for way in options.ways:
         tuning = Tuning(way, options.rank, 2 * options.rank)
@@ -117,17 +118,8 @@ def tune(
         results = {r.subset: r for r in run.evaluate() if r.subset != "macro"}
         ends = ("accuracy", "low", "high")
         accuracy, low, high = ({name: 100 * getattr(r, end) for name, r in results.items()} for end in ends)
-        rows.append(
-            TuningResult(
-                way,
-                accuracy,
-                low,
-                high,
-                {f"{r.direction} @{r.at}": r.percent for r in recalls(pairs, done.uri, device=device).rows},
-                done.document["trained_weights"],
-                done.uri,
-            )
-        )
+        recall = {f"{r.direction} @{r.at}": r.percent for r in recalls(pairs, done.uri, device=device).rows}
+        rows.append(TuningResult(way, accuracy, low, high, recall, done.document["trained_weights"], done.uri))
     sizes = {name: (learn.subsets.get(name, 0), test.subsets.get(name, 0)) for name in bench.subsets}
     return TuningComparison(model, tuple(bench.subsets), trained_on, sizes, tuple(rows))
 

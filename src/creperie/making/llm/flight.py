@@ -49,7 +49,7 @@ def _in_threads(conversations: Sequence[Conversation[R]], model: ServedModel) ->
     question that a content filter refuses has no answer; if the filter refuses all questions, the first refusal is
     raised.
     """
-    refused: list[RefusedError] = []
+    refused = []
 
     def answer(questions: Sequence[PendingQuestion]) -> Iterator[str | None]:
         for question in questions:
@@ -81,9 +81,9 @@ def _in_threads(conversations: Sequence[Conversation[R]], model: ServedModel) ->
 
 def _in_rounds(conversations: Sequence[Conversation[R]], answer: Answer) -> list[R]:
     """Run conversations in rounds and return the results. Each round asks all pending questions together."""
-    results: dict[int, R] = {}
+    results = {}
     pending: dict[int, list[PendingQuestion]] = {number: [] for number in range(len(conversations))}
-    begun: set[int] = set()
+    begun = set()
     while pending:
         for number, asked in list(pending.items()):
             replies = [q.reply for q in asked if q.reply is not None]

@@ -11,6 +11,7 @@ from statistics import mean
 from typing import Any
 
 from creperie.bench import Item, choice
+from creperie.core import Json
 from creperie.making.candidate import BatchCheck, Candidate, Check, Proposal, Role
 from creperie.making.checks import (
     EditSize,
@@ -84,7 +85,7 @@ class LLMMaker(Maker):
 
     @property
     def checks(self) -> Sequence[Check | BatchCheck]:
-        own: dict[str, tuple[Check, ...]] = {
+        own = {
             "swap": (vocabulary_followed,),
             "replace": (EditSize(8), LengthMatched(3), *((not_true_too,) if self.guarded else ())),
             "add": (vocabulary_extended if self.options.as_published else LengthMatched(2),),
@@ -93,7 +94,7 @@ class LLMMaker(Maker):
         return (*own.get(self.family, ()), *self.options.model_checks)
 
     @property
-    def ledger(self) -> dict[str, Any]:
+    def ledger(self) -> Json:
         """What is recorded about the model. For a model on a server: the calls, tokens and cost of the job or, if no
         ledger file is kept, of this process. For a local model: its sampling settings, given without loading it.
         """
@@ -121,7 +122,10 @@ class LLMMaker(Maker):
         if source.id in self.enriched:
             return _enriched(self.enriched[source.id], accepted)
         foils = self.foils.get(source.id, ())
-        return [_with_foils(item, foils) for item in with_source(source, accepted)]
+        return [
+            replace(i, captions=(*i.captions, *foils), match=choice(len(i.positives), len(i.negatives) + len(foils)))
+            for i in with_source(source, accepted)
+        ]
 
     def candidate(self, source: SourceCaption, text: str, role: Role, edit: str, refused: str = "") -> Candidate:
         return Candidate(source.id, text, role, self.template.id, self.name, edit, refused=refused)
@@ -165,15 +169,10 @@ def _extends_its_own(source: SourceCaption, candidate: Candidate) -> str | None:
     return vocabulary_extended(own, candidate)
 
 
-def _with_foils(item: Item, foils: Sequence[str]) -> Item:
-    match = choice(len(item.positives), len(item.negatives) + len(foils))
-    return replace(item, captions=(*item.captions, *foils), match=match)
-
-
 CHARACTERS_PER_TOKEN = 4.0  #: for English text, approximately
 
 
-def estimate_cost(maker: LLMMaker, sources: Sequence[SourceCaption]) -> dict[str, Any]:
+def estimate_cost(maker: LLMMaker, sources: Sequence[SourceCaption]) -> Json:
     """Return the calls, tokens and dollars that a maker needs in two cases: every first answer is valid, or every
     question is repeated as often as allowed.
     """
@@ -182,14 +181,12 @@ def estimate_cost(maker: LLMMaker, sources: Sequence[SourceCaption]) -> dict[str
     return count(maker.options.model, asked, rounds * TRIES)
 
 
-def count(uri: str, asked: Iterable[tuple[PromptStep, str]], tries: int = TRIES) -> dict[str, Any]:
+def count(uri: str, asked: Iterable[tuple[PromptStep, str]], tries: int = TRIES) -> Json:
     """Return the estimated cost of questions about captions. In the worst case, each is asked `tries` times."""
     fixed: dict[str, tuple[float, float]] = {}
     calls, tokens_in, tokens_out = 0, 0.0, 0.0
     for step, caption in asked:
-        if step.head not in fixed:
-            fixed[step.head] = _step_tokens(step)
-        reads, writes = fixed[step.head]
+        reads, writes = fixed[step.head] = fixed.get(step.head) or _step_tokens(step)
         calls += 1
         tokens_in += reads + len(caption) / CHARACTERS_PER_TOKEN
         tokens_out += writes

@@ -62,10 +62,12 @@ class PendingQuestion:
 
     def prompt(self) -> Prompt:
         step = self.ask.step
-        messages: list[tuple[str, str]] = [("user", step.text(self.ask.given)), *self.ask.context]
+        messages = [("user", step.text(self.ask.given)), *self.ask.context]
         if self.tries:
             quoted = self.text[:MOST_QUOTED] if self.text.strip() else "(nothing)"
-            messages += [("assistant", quoted), ("user", _note(self.why, step))]
+            fields = ", ".join(f'"{name}"' for name in step.answer)
+            again = f"Answer again with one JSON object with {fields}, and nothing else."
+            messages += [("assistant", quoted), ("user", f"This answer cannot be used: {self.why}. {again}")]
         temperature = step.temperature if self.ask.temperature is None else self.ask.temperature
         return Prompt(
             tuple(messages),
@@ -102,8 +104,3 @@ def storable(text: str) -> str:
     True
     """
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def _note(why: str, step: PromptStep) -> str:
-    fields = ", ".join(f'"{name}"' for name in step.answer)
-    return f"This answer cannot be used: {why}. Answer again with one JSON object with {fields}, and nothing else."

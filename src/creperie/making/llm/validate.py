@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import pyarrow as pa
 
 from creperie.bench import Benchmark, Item, new_folder, reweighed, save
-from creperie.core import Progress, UsageError, silent, write_json, write_parquet
+from creperie.core import Json, Progress, UsageError, silent, write_json, write_parquet
 from creperie.engine import Engine, Held, Local
 from creperie.lang import CONTRADICTED, ENTAILED, truth
 from creperie.making.checks import entailment
@@ -78,7 +78,7 @@ class PairVerdict:
         return self.code not in ("", UNDECIDED)
 
     @property
-    def finding(self) -> dict[str, Any]:
+    def finding(self) -> Json:
         return {
             "code": self.code,
             "subset": self.pair.subset,
@@ -98,7 +98,7 @@ class Validation:
     model: str
     verdicts: tuple[PairVerdict, ...]
     skipped: int = 0  #: items with one caption, which have no pair
-    ledger: dict[str, Any] | None = None
+    ledger: Json | None = None
 
     @property
     def failed(self) -> set[tuple[str, str]]:
@@ -115,10 +115,10 @@ class Validation:
         return {(v.pair.subset, v.pair.item) for v in self.verdicts if v.code == UNDECIDED} - self.failed
 
     @property
-    def document(self) -> dict[str, Any]:
+    def document(self) -> Json:
         items = dict.fromkeys((v.pair.subset, v.pair.item) for v in self.verdicts)
         of_all, of_failed = Counter(s for s, _ in items), Counter(s for s, _ in self.failed)
-        document: dict[str, Any] = {
+        document = {
             "bench": self.bench,
             "model": answering_uri(self.model),
             "items": len(items),
@@ -142,7 +142,7 @@ def pairs_of(item: Item) -> Iterator[CaptionPair]:
     >>> [(p.first, p.second, p.wanted) for p in pairs_of(item)]
     [('a dog', 'one dog', 'same'), ('a dog', 'a cat', 'different')]
     """
-    seen: set[frozenset[int]] = set()
+    seen = set()
     for truths in item.match:
         first = next((j for j, holds in enumerate(truths) if holds), None)
         for j, holds in enumerate(truths):
@@ -153,7 +153,7 @@ def pairs_of(item: Item) -> Iterator[CaptionPair]:
             yield CaptionPair(item.subset, item.id, item.captions[first], item.captions[j], wanted)
 
 
-def ask_about(pair: CaptionPair, prompts: str = "") -> Conversation[PairVerdict]:
+def ask_about(pair: CaptionPair, prompts: str) -> Conversation[PairVerdict]:
     """Ask a language model about a pair and return its verdict."""
     step = read_template("validate", prompts)["validate"]
     reply = (yield [Ask(step, {"first": pair.first, "second": pair.second})])[0]
@@ -167,13 +167,13 @@ def ask_about(pair: CaptionPair, prompts: str = "") -> Conversation[PairVerdict]
     return PairVerdict(pair, pair.fault, reply.fields["reason"], correction, calls=reply.calls)
 
 
-def all_pairs(bench: Benchmark, limit: int | None = None) -> tuple[list[CaptionPair], int]:
+def all_pairs(bench: Benchmark, limit: int | None) -> tuple[list[CaptionPair], int]:
     """Return the caption pairs of the first `limit` items (`pairs_of`), and how many of these items have no pair."""
     by_item = [list(pairs_of(item)) for item in islice(bench, limit)]
     return [pair for pairs in by_item for pair in pairs], sum(not pairs for pairs in by_item)
 
 
-def estimate_pairs(pairs: Sequence[CaptionPair], uri: str, prompts: str = "") -> dict[str, Any]:
+def estimate_pairs(pairs: Sequence[CaptionPair], uri: str, prompts: str = "") -> Json:
     """Return the estimated cost of asking about the pairs."""
     step = read_template("validate", prompts)["validate"]
     asked = [(step, p.first + p.second) for p in pairs if not is_duplicate(p.first, p.second)]
@@ -202,7 +202,7 @@ def validate(
     one process keeps enough requests in flight.
     """
     if out is not None and Path(out).exists():
-        raise UsageError("this folder already exists", where=str(out), hint="choose another, or remove it")
+        raise UsageError("this folder already exists", where=out, hint="choose another, or remove it")
     served = uri.startswith("api:")
     if served and engine is not None:
         what = "a validator that waits for a server gains nothing from more workers"
@@ -216,7 +216,7 @@ def validate(
     table = pa.Table.from_pylist([asdict(p) for p in pairs], columns)
     pieces = Held(table, SERVER_CHUNK if served else LOCAL_CHUNK)
     stage = ValidateStage(uri, prompts, nli)
-    chunks: dict[int, list[PairVerdict]] = {}
+    chunks = {}
     with progress("validate", len(pairs), "pairs") as advance:
         for number, table in (engine or Local()).run(stage, pieces, range(len(pieces))):
             chunks[number] = [PairVerdict(**row | {"pair": CaptionPair(**row["pair"])}) for row in table.to_pylist()]

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from creperie.core import MissingExtraError, UsageError
 from creperie.lang import lemma, noun_likeness
-from creperie.making.candidate import IN_ANOTHER, Candidate, Proposal, Role, dice_for
+from creperie.making.candidate import IN_ANOTHER, Proposal, Role, dice_for
 from creperie.making.checks import true_too, word_key
 from creperie.making.llm.maker import ROUNDS, SERVER_CHUNK, LLMMaker
 from creperie.making.llm.prompts import Fields, is_na, read_template
@@ -187,7 +187,7 @@ def second_positive(maker: LLMMaker, source: SourceCaption) -> Conversation[Prop
     the validator, it always repeats only the question.
     """
     rng = dice_for(maker.options.seed, maker.name, source.id)
-    kept: list[Candidate] = []
+    kept = []
     calls = 0
     ask = Ask(maker.template["write"], {"caption": source.text}, seed=maker.options.seed)
     for _ in range(ROUNDS):
@@ -267,8 +267,10 @@ WORKFLOWS = {
 def llm(name: str, options: MakerOptions, captions: Captions) -> LLMMaker:
     """Return the maker `llm:NAME`, where NAME is the name of a prompt template."""
     if not options.model:
-        hint = "pass `model='URI'`, such as api:gpt-4o-mini or lm:HuggingFaceTB/SmolLM2-135M-Instruct"
-        raise UsageError(f"the maker {name} needs a model that writes text", hint=hint)
+        raise UsageError(
+            f"the maker {name} needs a model that writes text",
+            hint="pass `model='URI'`, such as api:gpt-4o-mini or lm:HuggingFaceTB/SmolLM2-135M-Instruct",
+        )
     kind = name.removeprefix("llm:")
     maker = LLMMaker(name, options, read_template(kind, options.prompts), WORKFLOWS[kind.split("-")[0]])
     if options.model.startswith("api:"):

@@ -32,7 +32,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from creperie.core import DataError, UsageError, unknown
+from creperie.core import DataError, Json, UsageError, check_name
 
 MOST_CHARACTERS = 2_000
 #: Kinds of fields: a text of one line, a list of such texts (may be empty), a text or NA, yes or no.
@@ -65,7 +65,7 @@ def read_answer(text: str, wanted: Mapping[str, str]) -> Fields:
     return {name: _value(name, fields[name], kind) for name, kind in wanted.items()}
 
 
-def _one_object(text: str) -> dict[str, Any]:
+def _one_object(text: str) -> Json:
     start = text.find("{")
     if start < 0:
         raise MalformedError("no JSON object")
@@ -80,7 +80,7 @@ def _one_object(text: str) -> dict[str, Any]:
     return fields
 
 
-def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _once_each(pairs: list[tuple[str, Any]]) -> Json:
     fields = dict(pairs)
     if len(fields) != len(pairs):
         twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
@@ -124,10 +124,10 @@ def is_na(text: str) -> bool:
     return text.strip().rstrip(".").casefold() in ("na", "n/a")
 
 
-def schema_of(wanted: Mapping[str, str]) -> dict[str, Any]:
+def schema_of(wanted: Mapping[str, str]) -> Json:
     """Return a JSON schema for the wanted fields, for servers that enforce schemas."""
     text = {"type": "string"}
-    types: dict[str, Any] = {
+    types = {
         "text": text,
         "text-or-na": text,
         "texts": {"type": "array", "items": text},
@@ -186,7 +186,7 @@ def template_names() -> list[str]:
     return sorted(f.name.removesuffix(".toml") for f in files(__name__).iterdir() if f.name.endswith(".toml"))
 
 
-def written_prompts(name: str, caption: str, folder: str = "") -> list[dict[str, Any]]:
+def written_prompts(name: str, caption: str, folder: str) -> list[Json]:
     """Return every question of a prompt file about a caption. Values that come from earlier answers are in angle
     brackets.
     """
@@ -203,8 +203,7 @@ def read_template(name: str, folder: str = "") -> Template:
     >>> sorted(read_template("replace-object").steps)
     ['compose', 'locate', 'propose']
     """
-    if name not in template_names():
-        raise unknown("prompt file", name, template_names())
+    check_name("prompt file", name, template_names())
     own = Path(folder) / f"{name}.toml"
     if folder and not Path(folder).is_dir():
         raise UsageError("expected a folder of prompt files", where=folder, hint="see docs/llm-making.md")
@@ -228,8 +227,7 @@ def parse_template(name: str, text: str, where: str = "") -> Template:
 def _step(step: Mapping[str, Any], document: Mapping[str, Any], where: str) -> PromptStep:
     given, answer = tuple(step["given"]), dict(step["answer"])
     for kind in answer.values():
-        if kind not in KINDS:
-            raise unknown("kind of answer", kind, KINDS, where=f"{where}: step {step['name']}")
+        check_name("kind of answer", kind, KINDS, where=f"{where}: step {step['name']}")
     needed = {*given, *answer}
     demonstrations = tuple(
         ({name: d[name] for name in given}, {name: d[name] for name in answer})
@@ -237,13 +235,16 @@ def _step(step: Mapping[str, Any], document: Mapping[str, Any], where: str) -> P
         if needed <= set(d)
     )
     if len(demonstrations) < LEAST_DEMONSTRATIONS:
-        what = f"step {step['name']} has {len(demonstrations)} demonstrations, needs {LEAST_DEMONSTRATIONS}"
-        raise DataError(what, where=where, hint=f"add demonstrations, each with the fields {', '.join(sorted(needed))}")
+        raise DataError(
+            f"step {step['name']} has {len(demonstrations)} demonstrations, needs {LEAST_DEMONSTRATIONS}",
+            where=where,
+            hint=f"add demonstrations, each with the fields {', '.join(sorted(needed))}",
+        )
     rules = [f"{n}. {rule}" for n, rule in enumerate([*document["rules"], *step.get("rules", [])], 1)]
     last = "Answer with one JSON object, written as in the examples, and nothing else."
     head = "\n".join([document["role"], "", step["instruction"].strip(), "", "Rules:", *rules, "", last])
-    temperature, most = float(step["temperature"]), int(step["max_tokens"])
-    return PromptStep(step["name"], temperature, most, head, given, answer, demonstrations)
+    limits = float(step["temperature"]), int(step["max_tokens"])
+    return PromptStep(step["name"], *limits, head, given, answer, demonstrations)
 
 
 def _json(value: Mapping[str, Any]) -> str:
