@@ -13,9 +13,8 @@ from typing import Any
 import httpx
 import pytest
 
-from creperie.bench.catalog.download import Fetcher, FetchError, Limits
+from creperie.bench.catalog.download import Fetcher, FetchError, Limits, fetch_files, fetch_images
 from creperie.bench.catalog.entries import File
-from creperie.bench.catalog.fetch import fetch_files, fetch_images
 from creperie.core import Advance, UsageError
 
 Jpeg = Callable[[int], bytes]

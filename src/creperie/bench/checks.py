@@ -109,7 +109,6 @@ def _hash(view: View) -> Iterator[Finding]:
 
 def _ids(view: View) -> Iterator[Finding]:
     codes = pair_codes(*(value_codes(view.table.column(name)) for name in ("subset", "id")))
-    first = first_rows(codes)
     for row, first in _repeats(codes).items():
         yield view.finding("duplicate-id", ERROR, row, f"items {first} and {row} (counted from 0) have this id")
 

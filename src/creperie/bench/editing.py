@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from creperie.bench.benchmark import Benchmark, from_items
 from creperie.bench.checks import CODES, check
 from creperie.bench.item import TAG_PREFIX, whole_number
-from creperie.core import UsageError, option, unknown
+from creperie.core import Progress, UsageError, option, silent, unknown
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Edit:
     seed: int = option(0, "Seed of `sample=`.")
 
 
-def edit(bench: Benchmark, change: Edit) -> Benchmark:
+def edit(bench: Benchmark, change: Edit, *, progress: Progress = silent) -> Benchmark:
     """Return the benchmark after the changes."""
     if change.subset:
         bench = bench.only(change.subset)
@@ -35,7 +35,7 @@ def edit(bench: Benchmark, change: Edit) -> Benchmark:
     if change.drop:
         bench = bench.filter(["/".join(key) not in change.drop for key in bench.item_keys], why="dropped by name")
     if change.without:
-        bench = without(bench, change.without)
+        bench = without(bench, change.without, progress)
     if change.head is not None:
         bench = bench.head(change.head)
     if change.sample is not None:
@@ -60,13 +60,13 @@ def with_tag(bench: Benchmark, condition: str) -> Benchmark:
     return bench.filter([value in chosen for value in shown], why=condition)
 
 
-def without(bench: Benchmark, codes: Sequence[str]) -> Benchmark:
+def without(bench: Benchmark, codes: Sequence[str], progress: Progress) -> Benchmark:
     """Return a benchmark without the items for which a check reports a finding with one of these codes."""
     for code in codes:
         if code not in CODES:
             raise unknown("finding", code, CODES)
     images = any("image" in code or "crop" in code for code in codes)
-    bad = {(f.subset, f.item) for f in check(bench, images=images) if f.code in codes and f.item}
+    bad = {(f.subset, f.item) for f in check(bench, images=images, progress=progress) if f.code in codes and f.item}
     return bench.filter([key not in bad for key in bench.item_keys], why=f"without {', '.join(codes)}")
 
 

@@ -112,4 +112,4 @@ def _bad_references(
     rows, keys = owners(offsets), bench.item_keys if bad else []
     for place in np.flatnonzero(broken[codes]):
         name = names[codes[place]]
-        yield Finding(bad[name].code, ERROR, *keys[rows[place]], f"{name}: {bad[name].what}")
+        yield Finding(bad[name].code, ERROR, *keys[int(rows[place])], f"{name}: {bad[name].what}")

@@ -56,7 +56,7 @@ def load(spec: BenchmarkSpec, *, images: str | Path | None = None, roles: Roles)
         from creperie.bench.frames import from_pandas
 
         return from_pandas(spec, images=images, roles=roles)
-    from creperie.bench.formats import find_format, read_format
+    from creperie.bench.formats.registry import find_format, read_format
 
     text = str(spec)
     if not is_file_name(text):

@@ -52,7 +52,7 @@ def option(
     On the command line, the names of a tuple are separated by commas, or the flag is repeated for each name. With
     `whole`, the flag must be repeated, because a name may contain a comma, as model URIs do.
     """
-    about = {"help": help, "flags": flags, "choices": tuple(choices), "metavar": metavar}
+    about: dict[str, Any] = {"help": help, "flags": flags, "choices": tuple(choices), "metavar": metavar}
     about |= {"minimum": minimum, "maximum": maximum, "whole": whole}
     return field(default=default, metadata={"option": about})
 
@@ -107,10 +107,14 @@ class OptionField:
 
 
 @functools.cache
-def options_in(kind: type) -> Mapping[str, OptionField]:
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+def options_in(kind: type) -> dict[str, OptionField]:
     """Return the options that a dataclass declares, by field name."""
     declared = {f.name: (f.default, f.metadata["option"]) for f in fields(kind) if "option" in f.metadata}
-    hints = get_type_hints(kind) if declared else {}
+    hints = _hints(kind) if declared else {}
     return {name: _field(name, hints[name], default, dict(about)) for name, (default, about) in declared.items()}
 
 

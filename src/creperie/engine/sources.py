@@ -71,17 +71,18 @@ def open_captions(spec: str, *, size: int = ROWS) -> Pieces:
     chosen = [name for name in files if kind_of(name)]
     kinds = sorted({str(kind_of(name)) for name in chosen})
     if len(kinds) != 1:
-        known = ", ".join(s for suffixes, _ in KINDS.values() for s in suffixes)
+        endings = ", ".join(s for suffixes, _ in KINDS.values() for s in suffixes)
         what = f"names {' and '.join(kinds)} files" if kinds else "is not a file of captions that can be streamed"
-        hint = f"name files of one kind: {known}, compressed by .gz or .zst or not"
+        hint = f"name files of one kind: {endings}, compressed by .gz or .zst or not"
         raise UsageError(what, where=path if kinds else files[0], hint=hint)
     (kind,) = kinds
+    known = KINDS[kind][1]
     for name in options:
-        if not KINDS[kind][1]:
+        if not known:
             what = "a text file of one caption per line has no options"
             raise UsageError(what, where=spec, hint=f"leave out ?{name}=")
-        if name not in KINDS[kind][1]:
-            raise unknown(f"option of {kind} captions", name, KINDS[kind][1], where=spec)
+        if name not in known:
+            raise unknown(f"option of {kind} captions", name, known, where=spec)
     if kind == "parquet":
         return open_columnar(chosen, size=size, **options)
     parts = tuple(_open_text(name, kind, options, spec, size) for name in chosen)
@@ -95,7 +96,11 @@ def _open_text(path: str, kind: str, options: Mapping[str, str], spec: str, size
         return open_lines(path, size=size)
     if kind == "json":
         return open_lines(path, size=size, **{"text": "caption", **options})
-    columns = {name: _column(value, name, spec) for name, value in options.items()}
+    for name, value in options.items():
+        if not value.isascii() or not value.isdigit():
+            what = f"{name}={value} is not a column"
+            raise UsageError(what, where=spec, hint="columns of a TSV are counted from 0")
+    columns = {name: int(value) for name, value in options.items()}
     return open_lines(path, size=size, text=columns.get("text", 0), image=columns.get("image"))
 
 
@@ -121,9 +126,3 @@ def split_spec(spec: str) -> tuple[str, dict[str, str]]:
     if not mark or (is_file_name(spec) and Path(spec).exists()) or "=" not in query:
         return spec, {}
     return path, query_options(query, spec)
-
-
-def _column(value: str, name: str, spec: str) -> int:
-    if not value.isascii() or not value.isdigit():
-        raise UsageError(f"{name}={value} is not a column", where=spec, hint="columns of a TSV are counted from 0")
-    return int(value)

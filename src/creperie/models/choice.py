@@ -270,7 +270,7 @@ def _demonstration(record: Mapping[str, Any], folder: Path, where: str) -> Demon
             raise DataError(f"the image cannot be read ({e})", where=where, hint="correct `image`") from None
     digest = sha256_of_text(picture) if picture else ""
     shown = tuple(k - 1 for k in fits)
-    return Demonstration(tuple(captions), answer - 1, shown, picture=picture, digest=digest, **described)
+    return Demonstration(tuple(captions or ()), answer - 1, shown, picture=picture, digest=digest, **described)
 
 
 # -- orders ----------------------------------------------------------------------------------------------------------

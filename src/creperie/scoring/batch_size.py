@@ -164,11 +164,10 @@ def pace_for(model: Any, batch_size: int | None = None) -> BatchSize:
         start=0 if exact else START["gpu" if cuda else "cpu"],
         fewest=FEWEST if exact else 1,
     )
-    if cuda:
-        pace.learning = {"tokens"} if batch_size else {"images", "tokens"}
     if batch_size:
         pace.tokens = max(pace.tokens, batch_size * 512)
-        pace.learning = set()
+    elif cuda:
+        pace.learning = {"images", "tokens"}
     return pace
 
 

@@ -140,7 +140,7 @@ class Filler:
         )
         broken = {f.row: f for f in self.plan.broken}
         for row in np.flatnonzero(np.isin(image, np.fromiter(broken, np.int64))):
-            sheet.give_up(broken[int(image[row])].at(row))
+            sheet.give_up(broken[int(image[row])].at(int(row)))
         missing = np.flatnonzero(~sheet.done)
         if len(missing):
             jobs = [

@@ -128,7 +128,7 @@ def _probe(plan: ScoringPlan, handle: Handle, images: bool) -> Rates:
                 work(driver, few, Sheet(len(few)))
             with timings.stage("encode images"):
                 sheet = Sheet(len(some))
-                ready = prepare_images(driver, lambda row, rows=some: plan.open(rows[row]), sheet)  # type: ignore[misc]
+                ready = prepare_images(driver, lambda row, rows=some: plan.open(rows[row]), sheet)
                 if some:
                     encode_images(driver, ready, sheet)
     rates = rates_of(timings, device_of(model), enough=1)

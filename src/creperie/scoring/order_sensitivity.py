@@ -201,11 +201,8 @@ def _of_choices(
         _bias(prompt, options, [o for o in counted if (o.prompt, o.options) == (prompt, options)])
         for prompt, options in dict.fromkeys((o.prompt, o.options) for o in counted)
     ]
-    unread_answers = [
-        {"prompt": o.prompt, "order": o.order, "subset": o.subset, "why": o.why, "answer": o.answer.answer}
-        for o in outcomes
-        if o.why
-    ]
+    named = ("prompt", "order", "subset", "why")
+    unread_answers = [{n: getattr(o, n) for n in named} | {"answer": o.answer.answer} for o in outcomes if o.why]
     return Sensitivity(uri, bench.name, rows, biases, unread_answers)
 
 

@@ -107,7 +107,7 @@ def _document(runs: Sequence[Run]) -> dict[str, Any]:
     """Return the document of the first shard, with findings, counts and timings of all shards combined."""
     document = {k: v for k, v in runs[0].document.items() if k != "shard"}
     mark = runs[0].document["shard"]
-    findings, counts = Findings(), Counter[str]()
+    works, findings, counts = [run.document["work"] for run in runs], Findings(), Counter[str]()
     for run in runs:
         counts.update(run.document["finding_counts"])
         for finding in run.findings:
@@ -119,7 +119,7 @@ def _document(runs: Sequence[Run]) -> dict[str, Any]:
         **findings.document(),
         "finding_counts": dict(counts),
         "notes": list(dict.fromkeys(note for run in runs for note in run.document["notes"])),
-        "work": _added([run.document["work"] for run in runs]),
+        "work": {kind: _added_numbers([w[kind] for w in works if kind in w]) for work in works for kind in work},
         "timings": _added_numbers([run.document["timings"] for run in runs]),
         "merged": [{"shard": run.document["shard"]["shard"], "run": run.name} for run in runs],
     }
@@ -151,11 +151,6 @@ def _origin(document: Mapping[str, Any], table: pa.Table, keys: np.ndarray) -> d
         "computed_from": origin.document(),
         "gaps": gaps_of(document["finding_counts"], table, origin.tasks, keys),
     }
-
-
-def _added(works: Sequence[Mapping[str, Mapping[str, Any]]]) -> dict[str, dict[str, Any]]:
-    kinds = dict.fromkeys(kind for work in works for kind in work)
-    return {kind: _added_numbers([w[kind] for w in works if kind in w]) for kind in kinds}
 
 
 def _added_numbers(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

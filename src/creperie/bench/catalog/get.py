@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from creperie.bench.benchmark import Benchmark, Info, ProvenanceStep, image_keys
-from creperie.bench.catalog.download import Fetcher, Limits, open_fetcher
+from creperie.bench.catalog.download import Fetcher, Limits, fetch_files, fetch_images, open_fetcher
 from creperie.bench.catalog.entries import CatalogEntry, File, find_entry
-from creperie.bench.catalog.fetch import fetch_files, fetch_images
 from creperie.bench.catalog.places import MANIFEST_FILE, benchmark_folder, downloads_folder, how_to_get, images_folder
 from creperie.bench.catalog.plan import DownloadOptions, DownloadPlan, check_room, missing
-from creperie.bench.formats import find_format, read_format
+from creperie.bench.formats.registry import find_format, read_format
 from creperie.bench.images import ImageStore, split_reference
 from creperie.bench.storage import WRITTEN, save
 from creperie.bench.stores import open_store

@@ -9,8 +9,18 @@ from typing import Any
 from creperie.bench.benchmark import Benchmark
 from creperie.bench.formats.format import FormatSource, described
 from creperie.bench.formats.published import NoItem, finished, lines_writer, records_format, texts_by_truth
-from creperie.bench.formats.record import Record, id_of, image_key, image_of, kind_of, tags_of, text_of, texts_of
-from creperie.bench.formats.recordfile import TABLES, read_records
+from creperie.bench.formats.record import (
+    TABLES,
+    Record,
+    id_of,
+    image_key,
+    image_of,
+    kind_of,
+    read_records,
+    tags_of,
+    text_of,
+    texts_of,
+)
 from creperie.bench.formats.textfile import find_files, is_data_json, stem_of
 from creperie.bench.images import image_reference
 from creperie.bench.item import PAIRED, Item, Tag, choice

@@ -94,13 +94,10 @@ def parse_source(format: Format, text: str) -> FormatSource:
     if not mark or Path(text).exists():
         return FormatSource(Path(text))
     options = query_options(query, text)
+    if options and not format.options:
+        hint = "leave out the `?` and everything after it"
+        raise UsageError(f"the format {format.name!r} has no options", where=text, hint=hint)
     for name in options:
         if name not in format.options:
-            if not format.options:
-                raise UsageError(
-                    f"the format {format.name!r} has no options",
-                    where=text,
-                    hint="leave out the `?` and everything after it",
-                )
             raise unknown(f"option of the format {format.name!r}", name, format.options)
     return FormatSource(Path(path), options)

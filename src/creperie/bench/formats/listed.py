@@ -13,8 +13,7 @@ from typing import Any
 from creperie.bench.benchmark import Benchmark, SkippedRecord
 from creperie.bench.formats.format import FormatSource, described, title_of
 from creperie.bench.formats.published import finished
-from creperie.bench.formats.record import Record, kind_of, tags_of
-from creperie.bench.formats.recordfile import read_records
+from creperie.bench.formats.record import Record, kind_of, read_records, tags_of
 from creperie.bench.formats.textfile import find_files
 from creperie.bench.images import image_reference, split_reference
 from creperie.bench.item import Item

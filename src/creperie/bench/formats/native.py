@@ -16,8 +16,7 @@ import pyarrow as pa
 from creperie.bench.benchmark import Benchmark, Info, ProvenanceStep, check_keys, check_shapes
 from creperie.bench.columns import Columns
 from creperie.bench.formats.format import Files
-from creperie.bench.formats.record import Record, checked_text, kind_of, tag_of, texts_of
-from creperie.bench.formats.recordfile import write_records
+from creperie.bench.formats.record import Record, checked_text, kind_of, tag_of, texts_of, write_records
 from creperie.bench.formats.tablefile import TableSource
 from creperie.bench.formats.textfile import file_digest
 from creperie.bench.item import CORE_COLUMNS, TAG_PREFIX, Item, items_of, whole_number

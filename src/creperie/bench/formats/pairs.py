@@ -9,8 +9,7 @@ from typing import Any
 from creperie.bench.benchmark import Benchmark
 from creperie.bench.formats.format import FormatSource, described
 from creperie.bench.formats.published import lines_writer, records_format
-from creperie.bench.formats.record import Record, id_of, image_key, kind_of, tags_of, text_of, whole_id
-from creperie.bench.formats.recordfile import TABLES
+from creperie.bench.formats.record import TABLES, Record, id_of, image_key, kind_of, tags_of, text_of, whole_id
 from creperie.bench.formats.textfile import is_data_json, stem_of
 from creperie.bench.images import image_reference
 from creperie.bench.item import PAIRED, Item, whole_number

@@ -12,8 +12,7 @@ import pyarrow as pa
 from creperie.bench.benchmark import Benchmark, Info, ProvenanceStep, SkippedRecord, check_keys
 from creperie.bench.columns import table_of
 from creperie.bench.formats.format import Files, Format, FormatSource, described, title_of
-from creperie.bench.formats.record import Record
-from creperie.bench.formats.recordfile import RecordKind, read_records, write_records
+from creperie.bench.formats.record import Record, RecordKind, read_records, write_records
 from creperie.bench.formats.textfile import file_digest, find_files, stem_of
 from creperie.bench.item import Item
 from creperie.core import DataError, UsageError

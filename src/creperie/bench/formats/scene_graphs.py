@@ -16,6 +16,7 @@ from creperie.bench.formats.format import Format, FormatSource, described
 from creperie.bench.formats.published import NoItem, PublishedFile, read_parts, records_format
 from creperie.bench.formats.record import (
     Record,
+    RecordKind,
     checked_text,
     image_of,
     kind_of,
@@ -25,7 +26,6 @@ from creperie.bench.formats.record import (
     text_of,
     texts_of,
 )
-from creperie.bench.formats.recordfile import RecordKind
 from creperie.bench.formats.textfile import find_files, is_data_json, stem_of
 from creperie.bench.images import image_reference
 from creperie.bench.item import Item, Tag, choice

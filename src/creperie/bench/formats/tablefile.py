@@ -103,10 +103,9 @@ def _json_records(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
             where=path,
             hint="if it is a published benchmark, name its format: `format='NAME'`",
         )
+    located: Iterable[tuple[str, Any]] = json_lines(path)
     if opening.startswith("["):
         located = ((f"{path} (record {i})", value) for i, value in enumerate(read_json(path, strict=True)))
-    else:
-        located = json_lines(path)
     yield from (_object(value, where) for where, value in located)
 
 
