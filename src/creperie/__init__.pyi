@@ -1483,11 +1483,18 @@ class _WrappedModel:
     def __repr__(self) -> str: ...
     @property
     def uri(self) -> str: ...
+    @property
+    def content(self) -> _Content: ...
     def read(self, kind: str) -> dict[str, Any]: ...
     @contextmanager
     def opened(
         self, device: str = "auto", dtype: str = "auto", cache: bool | str = True
     ) -> Iterator[tuple[Model, bool]]: ...
+
+@dataclass(frozen=True)
+class _Content:
+    digest: str
+    certain: bool
 
 class _CachedScorer:
     model: TextScorer

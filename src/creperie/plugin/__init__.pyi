@@ -273,6 +273,10 @@ class ModelURI:
     kind: str
     name: str
     options: Mapping[str, str] = ...
+    @property
+    def way(self) -> str:
+        """How a generative model scores: its option `score` or the default; empty if it does not score."""
+
     def __str__(self) -> str: ...
 
 # from creperie.models.protocols import PairEncoder as PairEncoder
