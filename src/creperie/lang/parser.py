@@ -70,34 +70,44 @@ def mended(doc: Any, parser: str = "") -> Any:
     """
     known: dict[Any, Any] = doc.user_data
     if _MENDED not in known:
-        better = _with_charges(_with_receivers(_with_verbs(_with_sides(doc, parser), parser)))
+        better = _with_charges(_with_receivers(_with_verbs(_with_asides(doc, parser), parser)))
         known[_MENDED] = better if better is not doc else None  # not a circle
     return known[_MENDED] or doc
 
 
-def _with_sides(doc: Any, parser: str = "") -> Any:
+def _with_asides(doc: Any, parser: str = "") -> Any:
     """Return the document, parsed again without words such as `left` between commas, which tell where in the picture
-    somebody is. They are then attached to the noun before them.
+    somebody is, and without titles of people that were read as verbs, as in `talks to captain Joe Ferris`. They are
+    then attached to the name beside them.
     """
     asides: dict[int, int] = {}
+    titles = {t.i: t.i + 1 for t in doc[:-1] if _is_misread_title(t)}
     for t in doc[2:-1]:
         named = t.nbor(-2).tag_ == "NNP" and t.nbor(-1).text == "," and t.nbor(1).text in (",", ".")
         if named and t.lower_ in ("left", "right", "center", "centre"):
             asides |= dict.fromkeys((t.i - 1, t.i), t.i - 2)
             if t.nbor(1).text == ",":
                 asides[t.i + 1] = t.i - 2
-    if not asides:
+    if not asides and not titles:
         return doc
     from spacy.tokens import Doc
 
-    kept = [t for t in doc if t.i not in asides]
+    kept = [t for t in doc if t.i not in asides and t.i not in titles]
     pipeline = load_parser(parser)
     again = pipeline(Doc(pipeline.vocab, words=[t.text for t in kept], spaces=[True] * len(kept)))
     again = _with_verbs(again, parser)
     read = {t.i: word for t, word in zip(kept, again)}
-    tags = [read[t.i].tag_ if t.i in read else "RB" if t.text.isalpha() else "," for t in doc]
-    heads = [kept[read[t.i].head.i].i if t.i in read else asides[t.i] for t in doc]
-    deps = [read[t.i].dep_ if t.i in read else "advmod" if t.text.isalpha() else "punct" for t in doc]
+    for i, name in titles.items():
+        first = read[name]
+        asides[i] = kept[first.head.i].i if first.dep_ == "compound" else name
+    tags, heads, deps = [], [], []
+    for t in doc:
+        word = read.get(t.i)
+        said = (word.tag_, word.dep_) if word else ("NN", "compound") if t.i in titles else ("RB", "advmod")
+        tag, dep = said if word or t.text.isalpha() else (",", "punct")
+        tags.append(tag)
+        deps.append(dep)
+        heads.append(kept[word.head.i].i if word else asides[t.i])
     return _with(doc, tags, heads, deps)
 
 
@@ -168,13 +178,12 @@ def _with_verbs(doc: Any, parser: str = "") -> Any:
     For the new parse the verb is put in the past tense, which cannot be a noun; the parse is then copied to the
     original words.
     """
-    original = [t.text for t in doc]
+    past = [t.text for t in doc]
     misread = [t for t in doc if _is_misread_verb(t)]
     if not misread:
         return doc
     from spacy.tokens import Doc
 
-    past = list(original)
     for token in misread:
         past[token.i] = inflected(lemma(token.text, "VBZ"), "VBD")
     spaces = [bool(t.whitespace_) for t in doc]
@@ -231,8 +240,16 @@ def _is_misread_verb(token: Any) -> bool:
     first, ahead = token.doc[start], token.doc[max(0, start - 1)].lower_
     single = first.lower_ in ("a", "an", "another", "one")
     single = single or (first.lower_ == "the" and (ahead in ("as", "while") or not _has_verb(token.sent)))
-    single = single or (before.tag_ == "NNP" and token.is_lower and token.dep_ in ("ROOT", "nsubj"))  # `Ana points`
+    full = start < token.i - 2 and first.lower_ not in ("the", "this", "that")  # `Ana Ruiz interviews novelist Ed Cole`
+    single = single or (before.tag_ == "NNP" and token.is_lower and (full or token.dep_ in ("ROOT", "nsubj")))
     return single and knows_verb(base) and token.lower_ == inflected(base, "VBZ")
+
+
+def _is_misread_title(token: Any) -> bool:
+    """Return whether a token before a name is the title or the work of a person, but was read as a verb."""
+    named = token.is_lower and token.tag_ in ("VB", "VBP") and token.nbor(1).tag_ == "NNP"
+    titled = token.lower_ == "captain" or token.lower_.endswith(("er", "or", "ist")) and not knows_verb(token.lower_)
+    return named and titled
 
 
 def _has_verb(sentence: Any) -> bool:

@@ -249,9 +249,11 @@ class _Reader:
         self.used.add(verb.i)
         modified = verb.dep_ in ("acl", "amod", "advcl", "conj", "ROOT", "relcl") and verb.tag_ == "VBN"
         helped = any(c.lower_ in ("has", "have", "had", "having", "'s", "'ve") and c.dep_ == "aux" for c in verb.lefts)
-        passive = any(c.dep_ in ("auxpass", "nsubjpass") for c in verb.children) or (modified and not helped)
         phrase = self.doc[verb.i : verb.i + 4].text.lower()
         objects = [t for c in verb.rights if c.dep_ == "dobj" for t in joined_nouns(c) if t.i in self.entities]
+        acts = bool(objects) and any(c.dep_ == "nsubj" for c in verb.lefts)  # `United defeated Rovers`
+        passive = any(c.dep_ in ("auxpass", "nsubjpass") for c in verb.children)
+        passive = passive or (modified and not helped and not acts)
         if verb.dep_ == "relcl" and not passive and not objects and (own := self._relative_object(verb)):
             objects, subjects = [own], [t for t in subjects if t != own]
         if base == "be":

@@ -407,6 +407,8 @@ def _may_look(attribute: Attribute, at: Attribute, corpus: WordCounts) -> bool:
         return senses[:1] not in ((7,), (9,), (10,), (11,), (28,))
     made = sort in MADE or not senses or 6 in senses[:4] or is_worn(base) or base in frames()["fittings"]
     cloths = ("clothing", "garment", "footwear", "headdress", "fabric", "curtain", "cushion", "floor cover")
+    if looks & {"material", "fabric"} and base in ("background", "backdrop"):
+        return False
     if any(t.lower_ in _BUILT for t in words) and (sort in MADE or is_above("container", base, 1)):
         return False  # tile bags
     if any(t.lower_ in _BURNT for t in words) and is_above("cooking utensil", base):

@@ -32,6 +32,7 @@ from creperie.making.phrases import (
     outer,
     phrase_of,
     span_of,
+    verb_number,
 )
 from creperie.making.verbs import has_passive, is_solid, listed, takes_particle, takes_preposition, topics
 from creperie.making.wording import sentence
@@ -336,7 +337,8 @@ def _is_of_the_event(link: Any, patient: Any) -> bool:
         sort_of(place) in ("place", "furniture") or place.lower_ in ("water", "snow", "sand", "grass")
     )
     scene = link.lower_ in ("in", "on") and somewhere and not is_animate(base_of(patient))
-    return scene or listed("ways", link.lower_)
+    touched = place is not None and topics(base_of(place))[:1] == (_BODY,)  # kisses a man on the cheek
+    return scene or touched or listed("ways", link.lower_)
 
 
 def _why_rest_is_odd(rest: list[Any], verb: Any, agent: Any, patient: Any, link: Any | None) -> str:
@@ -387,6 +389,5 @@ def _numbered(phrase: Phrase, verb: Any) -> Phrase:
     """Return the phrase as singular or plural, as its verb shows: in `a group of people are riding`, the verb makes `a
     group of people` plural.
     """
-    finite = dependent(verb, "aux") or verb
-    many = {"VBZ": False, "VBP": True}.get(finite.tag_, {"was": False, "were": True}.get(finite.lower_))
+    many = verb_number(verb)
     return phrase if many is None else replace(phrase, plural=many)

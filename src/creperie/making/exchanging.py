@@ -25,8 +25,8 @@ from creperie.lang import (
     reagreed,
     recipient_preposition,
 )
-from creperie.making.atoms import base_of, dependents, has_of, name_words, named, objects, sort_of
-from creperie.making.phrases import lacks_determiner, outer, span_of
+from creperie.making.atoms import base_of, dependents, has_of, look_of, name_words, named, objects, sort_of
+from creperie.making.phrases import lacks_determiner, outer, span_of, verb_number
 from creperie.making.plausible import ANIMATE, MADE, frames
 from creperie.making.verbs import is_common, is_name, topics
 from creperie.making.wording import is_role, plain, reworded, written
@@ -86,6 +86,11 @@ class ParsedScene:
             (f, role, theirs_role) for f, role in own for g, theirs_role in theirs if f is g and role != theirs_role
         ]
 
+    def is_received(self, fact: Stated) -> bool:
+        """Return True if the caption says to whom a thing is given or moved."""
+        goals = (f for f in self.reading.facts if f.name == "to" and f.event in (fact.token, -1))
+        return bool(fact.fillers("recipient")) or any(goals)
+
 
 def is_tied(noun: Any) -> bool:
     """Return True if the thing that a noun names cannot be moved by itself. It may be part of another thing, belong to
@@ -98,6 +103,7 @@ def is_tied(noun: Any) -> bool:
         and of_group(whole) != noun
         and whole.lower_ not in frames()["sides"]
         and not owns(noun, whole)
+        and not is_taken(noun)
     ):
         return True  # a cup of tea; not the sleeve of a bridegroom
     if base_of(noun) in frames()["parts"] or noun.lower_ in (*frames()["around"], "sun", "moon"):
@@ -109,12 +115,18 @@ def is_tied(noun: Any) -> bool:
     around = (*noun.children, *outer(noun).children)
     owner = noun.dep_ == "poss" and owns(noun, noun.head) and bool(dependents(noun, "det"))
     if noun.dep_ == "appos" or any(
-        c.dep_ == "appos" or c.tag_ == "WP$" or (c.dep_ == "case" and not owner) for c in around
+        (c.dep_ == "appos" and c.tag_ != "CD" and len(c) > 1) or c.tag_ == "WP$" or (c.dep_ == "case" and not owner) for c in around
     ):
         return True  # `the winner, Dalia Okonjo`, `whose lawyer`, `the chef's counter`
     return any(c.lower_ in frames()["unmoved"] for c in around) or (
         noun.tag_ == "NN" and noun.lower_ not in PRONOUNS and lacks_determiner(noun) and not _may_be_bare(noun)
     )
+
+
+def is_taken(noun: Any) -> bool:
+    """Return True if a noun names somebody of whom a picture is taken, and not who a picture only shows."""
+    whole = noun.head.head
+    return base_of(whole) in frames()["likenesses"] and base_of(whole.head) == "take"
 
 
 def owns(noun: Any, thing: Any) -> bool:
@@ -156,7 +168,7 @@ def sort_here(noun: Any) -> str:
     if sort and (sort != "person" or base_of(noun) in nouns_of("person") or not {5, 6} & set(senses[:3])):
         return sort
     acts = is_subject(noun) or noun.dep_ == "dative" or noun.head.dep_ in ("agent", "dative")
-    speaks = is_subject(noun) and base_of(noun.head) not in frames()["resting_things"]
+    speaks = noun.dep_ == "nsubj" and base_of(noun.head) not in frames()["resting_things"]
     if senses[:1] == (18,) and (speaks or not {5, 6} & set(senses[: 3 if dependents(noun, "compound") else 2])):
         return "person"  # a queen is an insect, too; a game controller is none
     unknown = acts and not senses and not topics(noun.lower_) and base_of(noun).endswith(_DOERS)
@@ -189,7 +201,9 @@ def _names_somebody(noun: Any) -> bool:
         or (_name_start(noun) < noun.i and is_subject(noun))
         or (doc[noun.i + 1].tag_[:2] not in ("NN", "JJ", "PO") and doc[noun.i + 1].text != "-")
     )
-    named = before not in frames()["place_names_after"] and not noun.is_upper and not dependents(noun, "det")
+    full = _name_start(noun) < noun.i and not any(is_common(t.lower_) for t in doc[_name_start(noun) : noun.i + 1])
+    named = before not in frames()["place_names_after"] or (full and before in ("on", "over", "off"))
+    named = named and not noun.is_upper and not dependents(noun, "det")
     return named and ends and not known & _NO_PERSON and not noun.is_lower and not _follows_the(noun)
 
 
@@ -224,8 +238,10 @@ def exchanged_names(left: Any, right: Any) -> str:
         return ""  # the winner of a race
     if any(t.text == "-" or (t.tag_ == "NN" and _may_be_action(t)) for s in spans for t in left.doc[slice(*s)]):
         return ""
-    if any(t.dep_ == "nsubj" and t.tag_ == "NN" and t.head.tag_ == "VBP" for t in (left, right)):
-        return ""  # `her team drink`
+    if any(t.tag_ == "NNS" and not is_name(f"{t.lower_} {base_of(t.nbor(1))}") for s in spans for t in left.doc[s[0] : s[1] - 1]):
+        return ""  # `greets wife`, read as a name
+    if any(_is_crossed(outer(t)) for t in (left, right)):
+        return ""
     if left.tag_ == right.tag_ and is_definite(left) != is_definite(right) and not _is_introduced(left):
         return ""  # `the mayor` stays the one that is known
     if sort_of(left) == "clothing" and may_be_called(base_of(left), base_of(right)):
@@ -319,8 +335,8 @@ def exchanged_phrases(left: Any, right: Any, *, always: bool = False) -> str:
     if plural[0] != plural[1] and (_tells_many(doc) or not all(map(_agrees, whole))):
         return ""
     names = all(t.tag_ in ("NN", "NNS") for t in (left, right)) and plural[0] == plural[1]
-    if any(t.dep_ == "nsubj" and t.head.tag_ in ("VB", "VBP") and not many for t, many in zip(whole, plural)):
-        return ""  # `her team drink`
+    if any(map(_is_crossed, whole)):
+        return ""
     if same[0] == same[1] and names and not always:
         return ""
     changes: dict[int, str] = {}
@@ -362,6 +378,12 @@ def is_many(noun: Any) -> bool:
     return many or noun.tag_ in ("NNS", "NNPS") or noun.lower_ in several
 
 
+def _is_crossed(noun: Any) -> bool:
+    """Return True if the verb of a noun shows the other number: `her team drink`, `a group of kids are waving`."""
+    many = verb_number(noun.head) if noun.dep_ in ("nsubj", "nsubjpass") and not dependents(noun, "conj") else None
+    return many is not None and many != is_many(noun)
+
+
 def _tells_many(doc: Any) -> bool:
     """Return True if a caption describes something that takes several people or things, such as standing in a circle,
     queuing or sharing something.
@@ -383,7 +405,8 @@ def _agrees(noun: Any) -> bool:
 def _name_span(noun: Any) -> tuple[int, int]:
     """Return the span [start, end) of a noun and the words before it that form one name with it."""
     start = noun.i
-    own = {t.i for c in name_words(noun) if not dimension_of(c.lower_) for t in c.subtree}  # not `metal fence`
+    looks = (dimension_of(c.lower_) or (c.tag_[:2] == "JJ" and look_of(c)) for c in name_words(noun))  # `metal fence`
+    own = {t.i for c, look in zip(name_words(noun), looks) if not look for t in c.subtree}
     while start - 1 in own:
         start -= 1
     return start, noun.i + 1

@@ -32,12 +32,12 @@ from creperie.making.events import (
     said_second,
 )
 from creperie.making.options import TRIGRAM, MakerOptions
-from creperie.making.phrases import GrammarEvent
+from creperie.making.phrases import GrammarEvent, Phrase
 from creperie.making.pipeline import ParsedMaker, grouped, with_source
-from creperie.making.plausible import frames
-from creperie.making.roles import may_be_reversed
+from creperie.making.plausible import ANIMATE, may_be_done
 from creperie.making.rules import RULES, RuleProposer, gaps
 from creperie.making.source import Captions, SourceCaption
+from creperie.making.verbs import is_common
 
 FIXED_ROLES = "the roles cannot be exchanged: a second positive without foils"
 
@@ -124,11 +124,17 @@ def _is_reversible(event: GrammarEvent) -> bool:
         return False
     if isinstance(event, TwoComplements):
         return {kind_of(word) for word in both} == {"person"}
-    if any(word.lower() in frames()["helpless"] for phrase in (event.first, event.second) for word in phrase.words):
+    if is_reciprocal(event.verb):
         return False
-    if event.first.plural != event.second.plural and event.verb.split()[0] in frames()["bodily"]:
-        return False  # one protester drags no officers
-    return not is_reciprocal(event.verb) and may_be_reversed(event.verb, *both)
+    who = [phrase for phrase in (event.first, event.second) if not _is_called_the(phrase)]
+    sorts = kind_of(both[0]), kind_of(both[1])
+    many, said = (event.first.plural, event.second.plural), (*event.first.words, *event.second.words)
+    return len(who) == 2 and {*sorts} <= ANIMATE and may_be_done([event.verb], both, sorts, many, said)
+
+
+def _is_called_the(phrase: Phrase) -> bool:
+    """Return True if a phrase is a name with `the`, as that of a place: `the Pont de Verne`."""
+    return phrase.words[0].lower() == "the" and phrase.words[-1][:1].isupper() and not is_common(phrase.head)
 
 
 ALTERNATIONS = {

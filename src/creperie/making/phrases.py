@@ -162,6 +162,12 @@ def is_plural(noun: Any) -> bool:
     return several or noun.tag_ in ("NNS", "NNPS") or bool(dependents(noun, "conj"))
 
 
+def verb_number(verb: Any) -> bool | None:
+    """Return True if the form of a verb is plural, False if it is singular, and None if it may be either."""
+    finite = next((c for c in verb.children if c.dep_ in ("aux", "auxpass")), verb)
+    return {"VBZ": False, "VBP": True}.get(finite.tag_, {"was": False, "were": True}.get(finite.lower_))
+
+
 def lacks_determiner(noun: Any) -> bool:
     """Return True for a singular countable noun without an article, as in headlines (`man riding horse`)."""
     if noun.tag_ not in ("NN", "NNP") or is_plural(noun) or (noun.tag_ == "NNP" and not is_animate(noun.lower_)):
@@ -191,4 +197,7 @@ def span_of(noun: Any) -> tuple[int, int]:
     words = noun.doc[end : ofs[0].right_edge.i + 1] if ofs else ()
     ends = ("acl", "relcl", "prep")
     beyond = (t.i for t in words if t.text == "," or (t.dep_ in ends and t.lower_ != "of"))
-    return start, next(beyond, end + len(words))  # not `Oslo` in `the speaker of the house, Oslo`
+    end = next(beyond, end + len(words))  # not `Oslo` in `the speaker of the house, Oslo`
+    marks = [t.text for t in noun.doc[end : end + 3]]
+    labelled = len(marks) == 3 and noun.doc[end + 1].tag_ == "CD" and marks[::2] in (["(", ")"], [",", ","])
+    return start, end + 3 * (labelled and noun.tag_ == "NNP")  # `Isaac Bello (10)`, `Bruno Haas, 81,`

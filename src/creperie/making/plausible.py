@@ -8,6 +8,7 @@ that have neither are made as well, as a separate kind.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from creperie.lang import age_of, doers, is_above, kind_of, knows_verb, lemma, things, whole_preposition
@@ -288,34 +289,26 @@ def are_of_one_size(left: Any, right: Any) -> bool:
     return sorts[0] == sorts[1] and size_of(left) == size_of(right) > 0
 
 
-def may_do_both(left: Any, right: Any, sorts: tuple[str, str], verbs: list[str]) -> bool:
-    """Return True if each of two people or animals (`left`, `right`) could do to the other what the verbs say. Nobody
-    who is helpless could. `sorts` holds the kinds of the two nouns.
+def may_be_done(
+    verbs: list[str], nouns: list[str], sorts: tuple[str, str], many: tuple[bool, bool], said: Iterable[str]
+) -> bool:
+    """Return True if each of two people or animals, named by `nouns`, could do to the other what the verbs say. `many`
+    says which of them are several, and `said` are the words before them.
+
+    Two people could do anything that does not take an office. An adult and a child, or a group and one person, could do
+    anything that does not take an adult's strength, either. Animals could only do what frames.json lists for them.
+    Nobody who is helpless could do anything.
     """
-    both, plain = (left, right), all(len(list(t.lefts)) < 2 for t in (left, right)) and left.tag_ == right.tag_
-    if any(map(_is_helpless, both)) or (plain and any(base_of(t) in frames()["of_each_other"] for t in both)):
-        return False  # a player pushes an opponent: the opponent plays, too
-    many = [t.tag_ in ("NNS", "NNPS") or t.lower_ in ("police", "people") for t in both]
-    if many[0] != many[1] and any(verb.split()[0] in frames()["bodily"] for verb in verbs):
-        return False  # one protester drags no officers
-    return may_be_done(verbs, sorts, [base_of(left), base_of(right)])
-
-
-def _is_helpless(noun: Any) -> bool:
-    """Return True for a baby, a crowd, or somebody who is hurt or asleep."""
-    state = any(c.lower_ in frames()["helpless"] for c in noun.lefts if c.dep_ == "amod")
-    return state or base_of(noun) in frames()["weak"] or age_of(base_of(noun)) == "baby"
-
-
-def may_be_done(verbs: list[str], sorts: tuple[str, str], nouns: list[str]) -> bool:
-    """Return True if each of two people or animals, named by `nouns`, could do to the other what the verbs say. Two
-    people could do anything that does not take an office. An adult and a child could do anything that does not take an
-    adult, either. Animals could only do what frames.json lists for them.
-    """
+    if not {*frames()["helpless"]}.isdisjoint(map(str.lower, said)) or any(
+        noun in frames()["weak"] or age_of(noun) == "baby" for noun in nouns
+    ):
+        return False
     acts = {verb.removeprefix("to ").split()[0] for verb in verbs}
     if "animal" in sorts:
         return bool(acts or sorts[0] == sorts[1]) and acts <= {*frames()["of_animals"]}
     if not acts.isdisjoint(frames()["one_way"]):
         return False
     ages = {"" if noun in _AGELESS else age_of(noun) or "adult" for noun in nouns} - {""}
-    return acts.isdisjoint(frames()["grown"]) or len(ages) < 2
+    if len(ages) > 1 and any(is_above("worker", noun, 1) or is_above("professional", noun, 1) for noun in nouns):
+        return acts <= {*frames()["of_animals"]}  # no child examines a dentist
+    return acts.isdisjoint(frames()["grown"]) or (len(ages) < 2 and many[0] == many[1])

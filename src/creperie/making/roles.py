@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from creperie.lang import Stated, age_of, goes_back, is_above, is_reciprocal, is_worn, kind_of
+from creperie.lang import Stated, goes_back, is_above, is_reciprocal, is_worn, recipient_preposition
 from creperie.making.atoms import base_of, joined, named
-from creperie.making.exchanging import ParsedScene, is_many, owns, sort_here
+from creperie.making.exchanging import ParsedScene, is_many, is_taken, owns, sort_here
 from creperie.making.phrases import span_of
-from creperie.making.plausible import ANIMATE, are_of_one_size, frames, is_made, may_be_done, may_do_both
+from creperie.making.plausible import ANIMATE, are_of_one_size, frames, is_made, may_be_done
 from creperie.making.telling import is_symmetric
 from creperie.making.verbs import topics
 
@@ -42,6 +42,9 @@ def why_absurd(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stat
         return "" if able else f"{told} few would expect them in each other's roles (--plausible no)"
     if "" in sorts and not links:
         return NO_SWAP
+    teams = left.tag_[:3] == right.tag_[:3] == "NNP" and sorts[0] == sorts[1]
+    if teams and any({a, b} == {"agent", "patient"} for _, a, b in links):
+        return ""  # Canada beats Finland
     if links:
         if _may_both_stand(scene, left, right, links):
             return ""
@@ -57,8 +60,11 @@ def why_absurd(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stat
 def _may_both_do(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stated, str, str]], names: bool) -> bool:
     """Return True if each of two people or animals could do what the caption says of the other."""
     sorts = sort_here(left), sort_here(right)
-    if _are_unlike(left, right):
+    if _are_unlike(left, right, links):
         return False
+    given = [f for f, a, b in links if "patient" in (a, b) and recipient_preposition(f.name.split()[0]) == "to"]
+    if any({a, b} == {"patient", "recipient"} or f.name == "ride" for f, a, b in links) or any(map(scene.is_received, given)):
+        return False  # hands off a child to a woman, rides Copper Lantern
     if "animal" in sorts:
         if any(f.is_relation and not is_beside(f.name) for f, *_ in links):
             return False  # not on, not next to
@@ -79,24 +85,25 @@ def _may_both_do(scene: ParsedScene, left: Any, right: Any, links: list[tuple[St
     mutual = bool(verbs) and all(any(is_reciprocal(v, p) for p in ("", "with", "to")) for v in verbs)
     if mutual and not (known and (names or all(f.token in linking for f in every))):
         return False
-    return may_do_both(left, right, sorts, verbs)
+    said = [t.lower_ for noun in (left, right) for t in noun.lefts]
+    return may_be_done(verbs, [base_of(left), base_of(right)], sorts, (is_many(left), is_many(right)), said)
 
 
-def _are_unlike(left: Any, right: Any) -> bool:
-    """Return True if two people or groups have roles that are not each other's: a committee and a man, a batter and a
-    wicketkeeper, a sculptor and the one whom the statue shows.
+def _are_unlike(left: Any, right: Any, links: list[tuple[Stated, str, str]]) -> bool:
+    """Return True if two people or groups have roles that are not each other's: a committee and a man, a batter and
+    anybody else, a player and an opponent, a sculptor and the one whom the statue shows.
     """
     both = left, right
     groups = [topics(base_of(t))[:1] == (14,) and t.tag_ in ("NN", "NNS") and t.lower_ != "police" for t in both]
     if any(group and not is_many(other) for group, other in zip(groups, both[::-1])) and not all(groups):
         return True
-    if any(t.head.lower_ == "of" and base_of(t.head.head) in frames()["likenesses"] for t in both):
+    shown = [w for t in both if t.head.lower_ == "of" and not is_taken(t) for w in (t.head.head, *t.head.head.conjuncts)]
+    if any(base_of(w) in frames()["likenesses"] for w in shown):
         return True
-    said = [{w.lower_ for w in t.doc[slice(*span_of(t))]} for t in both]
-    return any(
-        {*row} & said[0] and {*row} & said[1] and {*row} & said[0] != {*row} & said[1]
-        for row in frames()["unlike_roles"]
-    )
+    words = (w.lower_ for t in both for w in t.doc[slice(*span_of(t))])
+    related = any(base_of(t) in frames()["of_each_other"] and not is_many(t) for t in both)
+    plainly = bool(links) and all({i for _, i in f.roles} <= {left.i, right.i} for f, *_ in links)  # yells at a referee
+    return related or not (plainly or {*frames()["alone_in_play"]}.isdisjoint(words))
 
 
 def _may_both_stand(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stated, str, str]]) -> bool:
@@ -157,7 +164,7 @@ def act_apart(scene: ParsedScene, left: Any, right: Any) -> bool:
     same = every[0] & every[1] or (every[0] | every[1]) & {*frames()["encircling"]}
     if "animal" in sorts and not {f.name for own in doers for f in own} <= {*frames()["of_animals"]}:
         return False
-    several = is_many(left) != is_many(right)
+    several = is_many(left) != is_many(right) or any(is_above("spectator", base_of(t), 1) for t in (left, right))
     return all(doers) and not within and not same and not several and not (joined(left, right) and len(doers) < 2)
 
 
@@ -179,25 +186,15 @@ def _acts_on_thing_of(scene: ParsedScene, doer: Any, owner: Any) -> bool:
 
 
 def _is_aimed_at(scene: ParsedScene, doer: Any, other: Any) -> bool:
-    """Return True if what a person does is aimed at another person, as in `scores a hit on her opponent`."""
-    reached = {f.event for f in scene.reading.facts if other.i in f.fillers("ground") and f.name not in LOOSE}
-    return any(f.token in reached for f, role in scene.facts_of(doer) if role == "agent")
-
-
-def may_be_reversed(verb: str, first: str, second: str, sort: str = "") -> bool:
-    """Return True if an action can be reversed: both nouns are animate, and each could be the one who does it to the
-    other. `sort` is the kind of thing that both nouns name, such as "person"; if it is empty, their kinds are looked
-    up.
-
-    >>> may_be_reversed("chase", "dog", "cat"), may_be_reversed("hit", "player", "ball")
-    (True, False)
-    >>> may_be_reversed("carry", "man", "girl")
-    False
+    """Return True if what a person does is aimed at another person, as in `scores a hit on her opponent`, `points a
+    finger at a speaker` and `takes a picture of a man`.
     """
-    kinds = (sort or kind_of(first), sort or kind_of(second))
-    if not set(kinds) <= {*ANIMATE, "name"} or any(age_of(w) == "baby" for w in (first, second)):
-        return False
-    return may_be_done([verb], kinds, [first, second])
+    reached = [f for f in scene.reading.facts if other.i in f.fillers("ground")]
+    events = {f.event for f in reached if f.name not in LOOSE}
+    aims = [f for f in reached if f.name in ("is at", "is on", "to", "against") or is_taken(other)]
+    moved = {i for f in aims for i in f.fillers("figure")}
+    own = [f for f, role in scene.facts_of(doer) if role == "agent"]
+    return any(f.token in events or f.fillers("patient") & moved for f in own)
 
 
 def is_beside(relation: str) -> bool:

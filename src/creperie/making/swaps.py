@@ -20,7 +20,6 @@ from creperie.lang import (
     gender_of,
     in_other_gender,
     is_above,
-    is_worn,
 )
 from creperie.making.atoms import base_of, joined, named
 from creperie.making.corpus import WordCounts
@@ -157,9 +156,8 @@ def _leaves_pronoun(left: Any, right: Any, names: bool) -> bool:
     if any(t.lower_ in PRONOUNS for t in (left, right)):
         return bool(beside) or any(list(t.rights) for t in (left, right))
     groups = {topics(base_of(t))[:1] == (14,) for t in (left, right)}
-    counted = any(c.dep_ == "nummod" for t in (left, right) for c in t.lefts)
-    dressed = any(t.dep_ == "pobj" and is_worn(base_of(t)) for t in left.doc)
-    if len(groups) > 1 and ((names and (counted or dressed)) or any(t.lower_ in ("it", "its") for t in beside)):
+    crossed = names and is_many(left) != is_many(right)
+    if len(groups) > 1 and (crossed or any(t.lower_ in ("it", "its") for t in beside)):
         return True  # the audience rises to its feet
     people = all(sort_here(t) in ("person", "name") for t in (left, right))
     things = any(t.lower_ in ("it", "its") for t in beside) and not people
