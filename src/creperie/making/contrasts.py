@@ -267,7 +267,10 @@ def _described(doc: Any, start: int, end: int) -> Any | None:
             return before if covers or before.tag_[:2] == "NN" or before.lower_ in _ONE else None
     if last.dep_ == "attr" and look_of(last) in _STUFF:
         return None  # two are bare wood
-    subjects = doers(last.head) if last.dep_ in ("acomp", "oprd", "attr") else []
+    painted = link.tag_ in ("VBN", "VBD") and base_of(link) in ("paint", "dye") and link.i == start - 1
+    if painted and link.i and link.nbor(-1).tag_ in ("NN", "NNS"):
+        return link.nbor(-1)  # a station painted white
+    subjects = doers(link if painted else last.head) if painted or last.dep_ in ("acomp", "oprd", "attr") else []
     if subjects:
         return subjects[0] if len(subjects) == 1 else None
     if start > 1 and doc[start - 1].text == "," and doc[start - 2].tag_[:2] == "NN":  # boots, olive green with
@@ -331,7 +334,7 @@ def are_opposed(left: Attribute, right: Attribute) -> bool:
         return any((a in more) != (b in more) and {a, b} <= {*more, *less} for a, b in pairs for more, less in sizes)
     first, second = (lemma(t.text, t.tag_) if any(graded) else t.lower_ for t in (one, other))
     looks = [look_of_word(w, "JJ") for w in (first, second)]
-    alike = looks[0] == looks[1] not in ("", "state")
+    alike = looks[0] == looks[1] not in ("", "state") or any({first, second} == {*p} for p, _ in frames()["states"])
     return alike or in_one_group("opposites", first, second) or second in open_wordnet().antonyms(first, "a")
 
 

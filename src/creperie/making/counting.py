@@ -22,6 +22,7 @@ from creperie.making.edits import CaptionEdit
 from creperie.making.exchanging import ParsedScene
 from creperie.making.phrases import outer
 from creperie.making.plausible import frames
+from creperie.making.telling import is_symmetric
 from creperie.making.verbs import topics
 from creperie.making.wording import plain, reworded
 
@@ -77,8 +78,24 @@ def swapped_counts(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
             if not _may_be_numbered(scene, left, right, values):
                 continue
             changes |= _renumbered(left, values[1] > 1) | _renumbered(right, values[0] > 1)
-        told = "each has the number of the other"
-        yield CaptionEdit(reworded(doc, changes), f"{one.text} ↔ {other.text}", one.i, (left, right), told=told)
+        yield _with_numbers(doc, changes, one, other, (left, right))
+    labels = [t for t in doc[1:] if t.text.isdecimal() and _is_label(t)]
+    if len(labels) == 2 and labels[0].text != labels[1].text:
+        one, other = labels
+        verbs = [t for t in doc[one.i : other.i] if t.tag_[:2] == "VB"]
+        if verbs and not any(is_symmetric(base_of(t)) for t in verbs):
+            yield _with_numbers(doc, {one.i: other.text, other.i: one.text}, one, other, (one, other))
+
+
+def _with_numbers(doc: Any, changes: dict[int, str], one: Any, other: Any, pair: tuple[Any, Any]) -> CaptionEdit:
+    told = "each has the number of the other"
+    return CaptionEdit(reworded(doc, changes), f"{one.text} ↔ {other.text}", one.i, pair, told=told)
+
+
+def _is_label(number: Any) -> bool:
+    """Return True for a number by which somebody is called: `rider No. 46`, `horse number 4`."""
+    before = [t.lower_ for t in number.doc[max(0, number.i - 2) : number.i]]
+    return before[-1] in ("number", "no.", "#") or before == ["no", "."]
 
 
 def is_part(left: Any, right: Any) -> bool:
@@ -135,7 +152,8 @@ def _may_be_numbered(scene: ParsedScene, left: Any, right: Any, values: list[int
         return False
     refers = (t.tag_ in ("PRP", "PRP$", "WP$", "JJR", "JJS") or t.lower_ in ("ones", "both", "each") for t in doc)
     ones = (t.lower_ == "one" and t.dep_ not in ("nummod", "quantmod") for t in doc)
-    many = (t.lower_ in frames()["of_many"] or lemma(t.text, "VBG") in frames()["of_many"] for t in doc)
+    groups = {*frames()["of_many"], *frames()["encircling"]}
+    many = (not groups.isdisjoint((t.lower_, lemma(t.text, "VBG"), lemma(t.text, "VBZ"))) for t in doc)
     alone = (c.lower_ in frames()["of_one"] for t in (left, right) for c in t.lefts)
     if any((*refers, *ones, *alone)) or (any(many) and not joined(left, right)):
         return False
@@ -143,7 +161,8 @@ def _may_be_numbered(scene: ParsedScene, left: Any, right: Any, values: list[int
         first = left
         while first.dep_ == "conj":
             first = first.head
-        parts = first.dep_ == "pobj" and first.head.lower_ == "with"  # a pen with three nibs and a cartridge
+        parts = first.dep_ == "pobj" and (first.head.lower_ == "with" or first.head.head.tag_[:2] == "VB")
+        parts = parts and first.head.lower_ in ("with", "of")  # a pen with three nibs, a set consisting of four cups
         own = any(c.dep_ in ("prep", "acl") and c.i < right.i for c in left.rights)  # what follows is said of both
         return max(values) <= (2 if parts else MOST_TURNED) and not own
     links = scene.between(left, right)

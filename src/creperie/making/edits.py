@@ -382,6 +382,6 @@ def may_be(new: str, noun: Any, corpus: WordCounts) -> bool:
     if dimension == "size" and kind == "person":
         return new in ("tall", "short", "thin")
     if dimension == "age" and (age_of(base) in ("child", "baby") or new in ("young", "elderly")):
-        return kind in ANIMATE and age_of(base) not in ("child", "baby")
+        return (kind in ANIMATE or topics(base)[:1] == (14,)) and age_of(base) not in ("child", "baby")
     seen = _SEEN | {27} if dimension in ("colour", "state", "age") else _SEEN
     return bool(kind) or not topics(base)[:2] or not seen.isdisjoint(topics(base)[:1])  # no long nap, light rain

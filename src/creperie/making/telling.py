@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from creperie.lang import is_reciprocal, lemma
+from creperie.lang import is_reciprocal
 from creperie.making.atoms import base_of, joined
 from creperie.making.exchanging import ParsedScene
 from creperie.making.plausible import frames
@@ -27,13 +27,22 @@ def are_told_apart(scene: ParsedScene, one: Any, other: Any, without: Collection
         ends = [_told_after(t, without) for t in (one, other)]
         return bool(ends[0] and ends[1]) and ends[0] != ends[1]
     links = [f.name for f, *_ in scene.between(one, other)]
-    if links:
-        return not all(is_symmetric(name) for name in links)
-    between = [t for t in doc[one.i + 1 : other.i] if t.tag_[:2] == "VB" and t.dep_[:3] != "aux"]
+    if not all(map(is_symmetric, links)):
+        return True
+    own = [_facts_apart(scene, *pair, without) for pair in ((one, other), (other, one))]
     first, second = (_holder(scene, t) for t in (one, other))
     if first is not None and second is not None and first != second:
         return base_of(first) != base_of(second) or are_told_apart(scene, first, second, without)
-    return any(not is_symmetric(lemma(t.text, t.tag_)) for t in between)
+    return bool(own[0] and own[1]) and own[0] != own[1]
+
+
+def _facts_apart(scene: ParsedScene, thing: Any, other: Any, without: Collection[int]) -> set[tuple[str, ...]]:
+    """Return what is said of `thing` and not of `other` as well: names of facts, each with the other things in it. Facts
+    about the words with the indices `without` are left out.
+    """
+    facts = [(f, sorted({i for _, i in f.roles} - {thing.i})) for f, _ in scene.facts_of(thing)]
+    apart = [(f, rest) for f, rest in facts if other.i not in rest and not {f.token, *rest} & {*without}]
+    return {(f.name, *(base_of(scene.doc[i]) for i in rest)) for f, rest in apart}
 
 
 def _told_after(noun: Any, without: Collection[int]) -> tuple[str, ...]:
