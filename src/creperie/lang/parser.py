@@ -8,7 +8,7 @@ from typing import Any
 
 from creperie.core import UsageError, missing_extra
 from creperie.lang.inflection import inflected, knows_verb, lemma
-from creperie.lang.lexicon import is_animate, kind_of, recipient_preposition
+from creperie.lang.lexicon import dimension_of, is_animate, kind_of, recipient_preposition
 
 #: Tried in this order when no parser is named.
 _MENDED = "creperie: mended"
@@ -230,6 +230,9 @@ def _is_misread_verb(token: Any) -> bool:
         return knows_verb(base)  # `Two dogs bark`, `A boxer in gloves boxes`
     if token.tag_ == "NN" and before.dep_ == "compound" and kind_of(before.lower_) in ("person", "animal", "vehicle"):
         return knows_verb(base) and not kind_of(base) and _is_after_list(token)  # `Two tanks and an ambulance roll by`
+    follows = token.nbor(1).tag_ if token.i + 1 < len(token.doc) else ""
+    if token.tag_ == "NN" and dimension_of(before.lower_) == "colour" and follows in ("CD", "DT"):
+        return knows_verb(base) and token.doc[max(0, token.i - 2)].lower_ == "in"  # `Players in green chase two others`
     odd = token.tag_ == "NNS" or (token.tag_ == "VBZ" and token.dep_ in ("pobj", "compound", "appos", "dobj"))
     odd = odd or (token.tag_ == "VBZ" and before.dep_ == "compound")
     if not odd or not (before.tag_ in ("NN", "NNP") or is_animate(before.lower_)):
@@ -248,8 +251,8 @@ def _is_misread_verb(token: Any) -> bool:
 def _is_misread_title(token: Any) -> bool:
     """Return whether a token before a name is the title or the work of a person, but was read as a verb."""
     named = token.is_lower and token.tag_ in ("VB", "VBP") and token.nbor(1).tag_ == "NNP"
-    titled = token.lower_ == "captain" or token.lower_.endswith(("er", "or", "ist")) and not knows_verb(token.lower_)
-    return named and titled
+    titled = token.lower_.endswith(("er", "or", "ist")) and not knows_verb(token.lower_)
+    return named and (titled or token.lower_ == "captain")
 
 
 def _has_verb(sentence: Any) -> bool:

@@ -31,7 +31,7 @@ from creperie.making.atoms import base_of, look_of, look_of_word, named
 from creperie.making.corpus import WordCounts
 from creperie.making.edits import CaptionEdit, may_be, qualities
 from creperie.making.exchanging import ParsedScene, exchange_spans, sort_here
-from creperie.making.plausible import ANIMATE, MADE, frames
+from creperie.making.plausible import ANIMATE, MADE, frames, may_be_of
 from creperie.making.telling import are_told_apart
 from creperie.making.verbs import is_name, is_nation, topics
 
@@ -397,7 +397,8 @@ def _may_look(attribute: Attribute, at: Attribute, corpus: WordCounts) -> bool:
         return False  # a piece of black
     if at.worn or noun.tag_[:2] == "VB":
         return not any(t.lower_.endswith(("en", "ic")) for t in words if look_of(t) == "material")  # in wooden
-    stuff = any(look_of(t) in ("material", "fabric") for t in at.words)  # a thing of this material is made
+    # a thing of this material is made
+    stuff = any(look_of(t) in ("material", "fabric") or t.lower_ in _MATERIALS for t in at.words)
     sort, senses = "" if stuff else sort_here(noun), () if stuff else topics(base)
     if base in frames()["hairs"] or any(t.lower_ in ("blond", "blonde", "ginger", "auburn") for t in words):
         return base in frames()["hairs"] and all(t.lower_ in frames()["hair_colours"] for t in words)
@@ -410,8 +411,6 @@ def _may_look(attribute: Attribute, at: Attribute, corpus: WordCounts) -> bool:
         return senses[:1] not in ((7,), (9,), (10,), (11,), (28,))
     made = sort in MADE or not senses or 6 in senses[:4] or is_worn(base) or base in frames()["fittings"]
     cloths = ("clothing", "garment", "footwear", "headdress", "fabric", "curtain", "cushion", "floor cover")
-    if looks & {"material", "fabric"} and base in ("background", "backdrop"):
-        return False
     if any(t.lower_ in _BUILT for t in words) and (sort in MADE or is_above("container", base, 1)):
         return False  # tile bags
     if any(t.lower_ in _BURNT for t in words) and is_above("cooking utensil", base):
@@ -422,6 +421,8 @@ def _may_look(attribute: Attribute, at: Attribute, corpus: WordCounts) -> bool:
         return False  # rice-paper wood
     textile = sort == "clothing" or any(is_above(w, name, 1) for w in cloths for name in (base, named(noun)))
     hard = "material" in looks and not _is_soft(attribute)
+    if hard and not stuff and not any(may_be_of(noun, t.lower_) for t in words):
+        return False  # a ceramic background, a wooden microwave
     if (textile and hard) or (sort == "vehicle" and looks & {"material", "fabric"}):
         return False  # wooden jerseys, concrete cars
     if (

@@ -69,6 +69,7 @@ def swapped_counts(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
         if values[0] == values[1] or is_divided(doc, one, other) or (1 in values and max(values) > 9):
             continue
         bare = left.nbor(-1).lower_ == right.nbor(-1).lower_ or 1 in values
+        bare = bare or right.head.lower_ == "of"  # three people with blood on the faces of two people
         if base_of(left) == base_of(right) and bare and not (left.lower_ == right.lower_ == "ones"):
             continue
         if is_part(left, right):
@@ -174,7 +175,8 @@ def _may_be_numbered(scene: ParsedScene, left: Any, right: Any, values: list[int
 def _renumbered(noun: Any, plural: bool) -> dict[int, str]:
     if plural == (noun.tag_ == "NNS"):
         return {}
-    alone = not dependents(noun, "conj") and noun.dep_ != "conj"
+    beside = noun.doc[max(0, noun.left_edge.i - 1)], noun.doc[min(noun.i + 1, len(noun.doc) - 1)]
+    alone = not dependents(noun, "conj") and noun.dep_ != "conj" and "CC" not in [t.tag_ for t in beside]
     return {noun.i: in_number(plain(noun), plural)} | (dict(reagreed(noun, plural)) if alone else {})
 
 

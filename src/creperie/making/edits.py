@@ -379,6 +379,9 @@ def may_be(new: str, noun: Any, corpus: WordCounts) -> bool:
     if dimension == "material":
         fit = frames()["built" if kind in ("", "place") else "made"] if not is_worn(base) else ()
         return new in fit and bool(kind)  # no glass sofa, concrete tray, metal jacket
+    measured = (t for n in noun.doc[:-1] if n.tag_ == "CD" for t in noun.doc[n.i + 1 : n.i + 3] if t.tag_[:2] == "NN")
+    if dimension == "size" and any(is_above("unit of measurement", base_of(t), 1) for t in measured):
+        return False  # a studio of 19 square metres
     if dimension == "size" and kind == "person":
         return new in ("tall", "short", "thin")
     if dimension == "age" and (age_of(base) in ("child", "baby") or new in ("young", "elderly")):

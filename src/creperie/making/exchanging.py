@@ -9,6 +9,7 @@ from typing import Any
 from creperie.lang import (
     Reading,
     Stated,
+    age_of,
     dimension_of,
     gender_of,
     in_case,
@@ -114,9 +115,8 @@ def is_tied(noun: Any) -> bool:
         return True  # a booster shot
     around = (*noun.children, *outer(noun).children)
     owner = noun.dep_ == "poss" and owns(noun, noun.head) and bool(dependents(noun, "det"))
-    if noun.dep_ == "appos" or any(
-        (c.dep_ == "appos" and c.tag_ != "CD" and len(c) > 1) or c.tag_ == "WP$" or (c.dep_ == "case" and not owner) for c in around
-    ):
+    names = [c for c in around if c.dep_ == "appos" and c.tag_ != "CD" and len(c) > 1]  # not `(4)`, `(R)`
+    if noun.dep_ == "appos" or names or any(c.tag_ == "WP$" or (c.dep_ == "case" and not owner) for c in around):
         return True  # `the winner, Dalia Okonjo`, `whose lawyer`, `the chef's counter`
     return any(c.lower_ in frames()["unmoved"] for c in around) or (
         noun.tag_ == "NN" and noun.lower_ not in PRONOUNS and lacks_determiner(noun) and not _may_be_bare(noun)
@@ -170,7 +170,7 @@ def sort_here(noun: Any) -> str:
     acts = is_subject(noun) or noun.dep_ == "dative" or noun.head.dep_ in ("agent", "dative")
     speaks = noun.dep_ == "nsubj" and base_of(noun.head) not in frames()["resting_things"]
     if senses[:1] == (18,) and (speaks or not {5, 6} & set(senses[: 3 if dependents(noun, "compound") else 2])):
-        return "person"  # a queen is an insect, too; a game controller is none
+        return "" if 13 in senses[:2] else "person"  # a queen is an insect, too; no game controller, no hotdog
     unknown = acts and not senses and not topics(noun.lower_) and base_of(noun).endswith(_DOERS)
     if unknown or (acts and 18 in senses[:3] and not {5, 6, 13} & {*senses[:2]}):
         return "person"  # a midfielder
@@ -194,14 +194,12 @@ def _names_somebody(noun: Any) -> bool:
     if before == "of" and start > 1 and doc[start - 2].lower_ in ("ahead", "front"):
         before = ""
     whole = doc[_name_start(noun) : noun.i + 1].text.lower()
-    known = {t for name in (whole, noun.lower_) for t in topics(name)[:1]}  # Casper and Jordan are places, too
-    known -= _NO_PERSON if is_subject(noun) and _name_start(noun) < noun.i else set()  # `Jo Marsh argues`
-    ends = (
-        noun.i + 1 == len(doc)
-        or (_name_start(noun) < noun.i and is_subject(noun))
-        or (doc[noun.i + 1].tag_[:2] not in ("NN", "JJ", "PO") and doc[noun.i + 1].text != "-")
-    )
+    acts = is_subject(noun) and _name_start(noun) < noun.i
     full = _name_start(noun) < noun.i and not any(is_common(t.lower_) for t in doc[_name_start(noun) : noun.i + 1])
+    known = {t for name in (whole, noun.lower_)[: 2 - full] for t in topics(name)[:1]}  # Luis Vela; Casper is a place
+    known -= _NO_PERSON if acts else set()  # `Jo Marsh argues`
+    after = doc[noun.i + 1] if noun.i + 1 < len(doc) else None
+    ends = acts or after is None or (after.tag_[:2] not in ("NN", "JJ", "PO") and after.text != "-")
     named = before not in frames()["place_names_after"] or (full and before in ("on", "over", "off"))
     named = named and not noun.is_upper and not dependents(noun, "det")
     return named and ends and not known & _NO_PERSON and not noun.is_lower and not _follows_the(noun)
@@ -238,7 +236,8 @@ def exchanged_names(left: Any, right: Any) -> str:
         return ""  # the winner of a race
     if any(t.text == "-" or (t.tag_ == "NN" and _may_be_action(t)) for s in spans for t in left.doc[slice(*s)]):
         return ""
-    if any(t.tag_ == "NNS" and not is_name(f"{t.lower_} {base_of(t.nbor(1))}") for s in spans for t in left.doc[s[0] : s[1] - 1]):
+    before = (t for start, end in spans for t in left.doc[start : end - 1] if t.tag_ == "NNS")
+    if any(not is_name(f"{t.lower_} {base_of(t.nbor(1))}") for t in before):
         return ""  # `greets wife`, read as a name
     if any(_is_crossed(outer(t)) for t in (left, right)):
         return ""
@@ -280,6 +279,9 @@ def _fits_modifiers(here: Any, there: Any) -> bool:
     name = range(*_name_span(here))
     for word in (c for c in here.lefts if c.dep_ in ("amod", "nmod", "compound") and c.i not in name):
         known = dimension_of(word.lower_)
+        aged = known == "size" and age_of(base_of(here)) != age_of(base_of(there))
+        if aged and word.lower_ in ("little", "small", "tiny"):
+            return False  # a little woman
         general = (
             known in ("age", "size")
             or (word.lower_ in ("lone", "single") and not name_words(there) and not name_words(here))
@@ -321,7 +323,8 @@ def exchanged_phrases(left: Any, right: Any, *, always: bool = False) -> str:
         return ""
     counted = [t.tag_ in ("NN", "NNP")[: 1 + (t.i == 0)] and not is_mass(base_of(t)) for t in (left, right)]
     counted = [own and sort_here(t) != "name" for own, t in zip(counted, (left, right))]
-    bare = [alone and lacks_determiner(t) for alone, t in zip(counted, (left, right))]
+    named = left.tag_ == right.tag_ == "NNP"
+    bare = [alone and lacks_determiner(t) and not named for alone, t in zip(counted, (left, right))]
     if bare[0] != bare[1]:
         return ""  # `a boy chases little girl`
     if any(base_of(c) in frames()["static"] for t in (left, right) for c in t.lefts):

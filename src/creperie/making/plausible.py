@@ -27,6 +27,8 @@ _SIZED = ((13,), (15,), (17,), (20,))
 _SEEN_AT_ONCE = frozenset(("colour", "size", "pattern", "shape"))
 #: People whose age their names do not tell.
 _AGELESS = frozenset(("brother", "sister", "sibling", "cousin", "friend", "player", "student", "rider"))
+#: What a person does with an animal, although animals also do it alone or with each other.
+_LEADING = frozenset(("walk", "run", "lead", "jump"))
 TURNED = {"left": "right", "right": "left", "above": "below", "below": "above", "upper": "lower", "lower": "upper"}
 
 
@@ -300,12 +302,13 @@ def may_be_done(
     Nobody who is helpless could do anything.
     """
     if not {*frames()["helpless"]}.isdisjoint(map(str.lower, said)) or any(
-        noun in frames()["weak"] or age_of(noun) == "baby" for noun in nouns
+        age_of(noun) == "baby" or any(is_above(word, noun, 1) for word in frames()["weak"]) for noun in nouns
     ):
         return False
     acts = {verb.removeprefix("to ").split()[0] for verb in verbs}
     if "animal" in sorts:
-        return bool(acts or sorts[0] == sorts[1]) and acts <= {*frames()["of_animals"]}
+        alike = sorts[0] == sorts[1]
+        return bool(acts or alike) and acts <= {*frames()["of_animals"]} and (alike or acts.isdisjoint(_LEADING))
     if not acts.isdisjoint(frames()["one_way"]):
         return False
     ages = {"" if noun in _AGELESS else age_of(noun) or "adult" for noun in nouns} - {""}

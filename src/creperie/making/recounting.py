@@ -75,8 +75,8 @@ def other_counts(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
 
 def _loosely(count: int, noun: Any) -> tuple[str, ...]:
     """Return inexact words for a number of things, such as `several`, that are wrong for the number `count`."""
-    if not any(t.tag_[:2] == "VB" for t in noun.doc):
-        return ()  # a list of ports
+    if noun.head.lower_ == "for" or not any(t.tag_[:2] == "VB" for t in noun.doc):
+        return ()  # a kayak for two people, a list of ports
     return ("a couple of",) if count > 3 else ("several", "many") if count < 3 else ()
 
 

@@ -21,6 +21,8 @@ _WITHIN = frozenset(f"is {word}" for word in ("in", "inside", "down", "up", "alo
 LOOSE = frozenset(("for", "of", "during", "about", "like"))
 #: What two people hold together, so that it does not matter whose it is.
 _SHARED = frozenset(("hand", "arm", "attention", "eye", "birthday", "wedding", "victory"))
+#: Relations of what somebody moves, blocks or gets to another person.
+_AIMED = frozenset(("is at", "is on", "to", "against", "is by", "by", "from"))
 #: Relations that two things of one sort may have in either order.
 UPRIGHT = frozenset(("is above", "is below", "is over", "is beneath", "is on top of"))
 #: Relations of two things of one size that may lie or stand on each other.
@@ -63,7 +65,8 @@ def _may_both_do(scene: ParsedScene, left: Any, right: Any, links: list[tuple[St
     if _are_unlike(left, right, links):
         return False
     given = [f for f, a, b in links if "patient" in (a, b) and recipient_preposition(f.name.split()[0]) == "to"]
-    if any({a, b} == {"patient", "recipient"} or f.name == "ride" for f, a, b in links) or any(map(scene.is_received, given)):
+    handed = any({a, b} == {"patient", "recipient"} for _, a, b in links) or any(map(scene.is_received, given))
+    if handed or any(f.name == "ride" for f, *_ in links):
         return False  # hands off a child to a woman, rides Copper Lantern
     if "animal" in sorts:
         if any(f.is_relation and not is_beside(f.name) for f, *_ in links):
@@ -72,8 +75,6 @@ def _may_both_do(scene: ParsedScene, left: Any, right: Any, links: list[tuple[St
             return False
         if links and not any("patient" in (a, b) or f.is_relation for f, a, b in links):
             return False  # what is thrown at somebody
-        if sorts[0] != sorts[1] and any(f.name == "walk" for f, *_ in links):
-            return False
     if any(f.name in _WITHIN for f, *_ in links):
         return False  # nobody rides down somebody
     verbs = _verbs_of(scene, left, right, links)
@@ -97,8 +98,8 @@ def _are_unlike(left: Any, right: Any, links: list[tuple[Stated, str, str]]) -> 
     groups = [topics(base_of(t))[:1] == (14,) and t.tag_ in ("NN", "NNS") and t.lower_ != "police" for t in both]
     if any(group and not is_many(other) for group, other in zip(groups, both[::-1])) and not all(groups):
         return True
-    shown = [w for t in both if t.head.lower_ == "of" and not is_taken(t) for w in (t.head.head, *t.head.head.conjuncts)]
-    if any(base_of(w) in frames()["likenesses"] for w in shown):
+    wholes = [t.head.head for t in both if t.head.lower_ == "of" and not is_taken(t)]
+    if any(base_of(w) in frames()["likenesses"] for whole in wholes for w in (whole, *whole.conjuncts)):
         return True
     words = (w.lower_ for t in both for w in t.doc[slice(*span_of(t))])
     related = any(base_of(t) in frames()["of_each_other"] and not is_many(t) for t in both)
@@ -191,7 +192,7 @@ def _is_aimed_at(scene: ParsedScene, doer: Any, other: Any) -> bool:
     """
     reached = [f for f in scene.reading.facts if other.i in f.fillers("ground")]
     events = {f.event for f in reached if f.name not in LOOSE}
-    aims = [f for f in reached if f.name in ("is at", "is on", "to", "against") or is_taken(other)]
+    aims = (f for f in reached if f.name in _AIMED or is_taken(other))
     moved = {i for f in aims for i in f.fillers("figure")}
     own = [f for f, role in scene.facts_of(doer) if role == "agent"]
     return any(f.token in events or f.fillers("patient") & moved for f in own)

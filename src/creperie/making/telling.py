@@ -33,12 +33,12 @@ def are_told_apart(scene: ParsedScene, one: Any, other: Any, without: Collection
     first, second = (_holder(scene, t) for t in (one, other))
     if first is not None and second is not None and first != second:
         return base_of(first) != base_of(second) or are_told_apart(scene, first, second, without)
-    return bool(own[0] and own[1]) and own[0] != own[1]
+    return bool(own[0] - own[1] and own[1] - own[0])
 
 
 def _facts_apart(scene: ParsedScene, thing: Any, other: Any, without: Collection[int]) -> set[tuple[str, ...]]:
-    """Return what is said of `thing` and not of `other` as well: names of facts, each with the other things in it. Facts
-    about the words with the indices `without` are left out.
+    """Return what is said of `thing` but not together with `other`: names of facts, each with the other things in it.
+    Facts about the words with the indices `without` are left out.
     """
     facts = [(f, sorted({i for _, i in f.roles} - {thing.i})) for f, _ in scene.facts_of(thing)]
     apart = [(f, rest) for f, rest in facts if other.i not in rest and not {f.token, *rest} & {*without}]
