@@ -18,7 +18,6 @@ from typing import Any
 from creperie.lang import (
     dimension_of,
     doers,
-    in_one_group,
     is_above,
     is_worn,
     kind_of,
@@ -27,7 +26,7 @@ from creperie.lang import (
     open_wordnet,
     things,
 )
-from creperie.making.atoms import base_of, look_of, look_of_word, named
+from creperie.making.atoms import base_of, look_of, look_of_word
 from creperie.making.corpus import WordCounts
 from creperie.making.edits import CaptionEdit, may_be, qualities
 from creperie.making.exchanging import ParsedScene, exchange_spans, sort_here
@@ -79,11 +78,9 @@ class Attribute:
 
     @property
     def worn(self) -> bool:
-        """True for an attribute after `in` or after a form of `wear`, such as `red` in `a woman in red`. It then
-        describes clothes or a cover.
-        """
+        """True for an attribute after `in`, such as `red` in `a woman in red`. It then describes clothes or a cover."""
         before = self.doc[max(0, self.start - 1)]
-        return self.noun.i < self.start and (before.lower_ == "in" or base_of(before) == "wear")
+        return self.noun.i < self.start and before.lower_ == "in"
 
     def colour(self) -> Attribute | None:
         """Return the one colour among the words; None if there is none or more than one."""
@@ -108,7 +105,7 @@ def swapped_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
             continue
         left, right = _same_dimension(*pair)
         said = [{t.lower_ for t in one.words if t.is_alpha} for one in (left, right)]
-        if left.end > right.start or said[0] & said[1] or (said[0] | said[1]) & set(frames()["gendered"]):
+        if left.end > right.start or said[0] & said[1]:
             continue
         change, tokens = f"{left.words.text} ↔ {right.words.text}", (left.last, right.last)
         why = "" if left.family == "side" else _why_unfit(scene, left, right, corpus)
@@ -155,9 +152,9 @@ def _family(token: Any, known: set[int]) -> str:
         return ""
     if _is_side(token):
         return "side"
-    if is_nation(token.text) and (after.tag_ in ("NN", "NNS") or _is_somebody(token)):
+    if is_nation(token.text) and after.tag_ in ("NN", "NNS"):
         return "nation"
-    if token.tag_ in ("JJR", "JJS") and token.text.isalpha():
+    if token.tag_ in ("JJR", "JJS"):
         return "other"
     plain = token.tag_[:2] in ("NN", "JJ", "VB") and (token.is_lower or not token.i) and token.text.isalpha()
     capital = token.tag_[:3] == "NNP" and not token.is_lower  # `Waterproof boots`
@@ -167,7 +164,7 @@ def _family(token: Any, known: set[int]) -> str:
     looks = looks and not token.lower_.endswith("ing")  # cement flooring
     if _is_colour(token.lower_) or looks or token.lower_ in _MATERIALS:
         return "" if _is_of_name(token) else "surface"
-    if look_of(token) == "size" and token.tag_[:2] == "JJ":
+    if look_of(token) == "size":
         return "size"
     return "other" if token.i in known else ""
 
@@ -217,20 +214,12 @@ def _is_of_name(word: Any) -> bool:
     return word.tag_[:2] == "NN" and after.tag_[:2] == "NN" and named
 
 
-def _is_somebody(nation: Any) -> bool:
-    """Return True if a nationality names a person: `the Italian`."""
-    doc, i = nation.doc, nation.i
-    goes_on = i + 1 < len(doc) and doc[i + 1].tag_[:2] in ("NN", "JJ", "HY", "CD", "VB") and doc[i + 1].tag_ != "VBZ"
-    return i > 0 and doc[i - 1].lower_ in ("a", "an", "the", "another") and not goes_on and is_nation(nation.text)
-
-
 def _is_side(token: Any) -> bool:
     """Return True for a word such as `left` or `upstairs` that says on which side or floor something is."""
     after = token.nbor(1).lower_ if token.i + 1 < len(token.doc) else ""
     fixed = (token.lower_ == "front" and after == "of") or after == "-" or token.tag_[:2] == "VB"
     fixed = fixed or (token.tag_ == "NN" and any(c.dep_ in ("amod", "compound") for c in token.lefts))  # a black top
-    strengthens = token.lower_ == "right" and token.tag_ == "RB" and after in frames()["places"]
-    return any(token.lower_ in pair for pair in frames()["opposite_sides"]) and not fixed and not strengthens
+    return any(token.lower_ in pair for pair in frames()["opposite_sides"]) and not fixed
 
 
 def _is_colour(word: str) -> bool:
@@ -262,7 +251,7 @@ def _described(doc: Any, start: int, end: int) -> Any | None:
         return noun
     if link.i and link.lower_ in ("in", "of", "with", "from"):
         before = link.nbor(-1)  # whatever the parse attaches it to
-        covers = before.tag_ == "VBN" and not look_of(before)
+        covers = before.tag_ == "VBN"
         if covers or link.lower_ == "in" or (link.lower_ == "of" and look_of(last) in _STUFF):  # not a piece of orange
             return before if covers or before.tag_[:2] == "NN" or before.lower_ in _ONE else None
     if last.dep_ == "attr" and look_of(last) in _STUFF:
@@ -278,7 +267,7 @@ def _described(doc: Any, start: int, end: int) -> Any | None:
     if last.tag_ in ("NN", "NNS") and start < last.i:
         return last
     nominal = start > 0 and doc[start - 1].lower_ == "the" and last.tag_ in ("JJR", "JJS")  # the older of the two
-    return last if nominal or _is_somebody(last) else None
+    return last if nominal else None
 
 
 def _noun_after(doc: Any, end: int) -> Any | None:
@@ -314,15 +303,10 @@ def are_opposed(left: Attribute, right: Attribute) -> bool:
     """
     if left.family != right.family or left.words.text.lower() == right.words.text.lower():
         return False
-    if left.family == "nation":
-        somebody = any(a.noun == a.last and a.doc[max(0, a.start - 1)].lower_ in ("a", "an") for a in (left, right))
-        return not somebody or not any(a.last.lower_.endswith(("ish", "ch", "ese")) for a in (left, right))
-    if left.family == "surface":
+    if left.family in ("nation", "surface"):
         return True
     one, other = left.last, right.last
     if left.family == "side":
-        if [a.doc[max(0, a.start - 1)].lower_ for a in (left, right)] == ["from", "to"]:
-            return False  # from top to bottom
         sides = any({one.lower_, other.lower_} == {*pair} for pair in frames()["opposite_sides"])
         return sides and (one.tag_[:2] == other.tag_[:2] or one.tag_[:1] in "JNR")
     graded = [t.tag_ in ("JJR", "JJS") for t in (one, other)]
@@ -335,7 +319,7 @@ def are_opposed(left: Attribute, right: Attribute) -> bool:
     first, second = (lemma(t.text, t.tag_) if any(graded) else t.lower_ for t in (one, other))
     looks = [look_of_word(w, "JJ") for w in (first, second)]
     alike = looks[0] == looks[1] not in ("", "state") or any({first, second} == {*p} for p, _ in frames()["states"])
-    return alike or in_one_group("opposites", first, second) or second in open_wordnet().antonyms(first, "a")
+    return alike
 
 
 def _why_unfit(scene: ParsedScene, left: Attribute, right: Attribute, corpus: WordCounts) -> str:
@@ -362,7 +346,7 @@ def _why_unfit(scene: ParsedScene, left: Attribute, right: Attribute, corpus: Wo
         return ""
     soft = [_is_soft(a) for a in (left, right)]
     lined = any(t.tag_[:2] == "VB" for t in (one, other))
-    hard = [any(look_of(t) == "material" or t.lower_ == "plated" for t in a.words) for a in (left, right)]
+    hard = [any(look_of(t) == "material" for t in a.words) for a in (left, right)]
     if soft[0] != soft[1] and not lined and all(s or h for s, h in zip(soft, hard)):
         return "one is soft and the other hard"  # brass satchels, velvet lamps
     kinds = {sort_here(t) in ANIMATE for t in (one, other) if t.tag_[:2] == "NN"}
@@ -402,16 +386,13 @@ def _may_look(attribute: Attribute, at: Attribute, corpus: WordCounts) -> bool:
     sort, senses = "" if stuff else sort_here(noun), () if stuff else topics(base)
     if base in frames()["hairs"] or any(t.lower_ in ("blond", "blonde", "ginger", "auburn") for t in words):
         return base in frames()["hairs"] and all(t.lower_ in frames()["hair_colours"] for t in words)
-    if attribute.last.tag_ in ("JJR", "JJS"):
-        return True
     if sort in ANIMATE or attribute.family == "":
         plain = attribute.family == "" or all(dimension_of(t.lower_) for t in words)  # no straw kid
         return plain and not looks & {*_STUFF} and all(may_be(t.lower_, noun, corpus) for t in words)
     if attribute.family == "size":
         return senses[:1] not in ((7,), (9,), (10,), (11,), (28,))
     made = sort in MADE or not senses or 6 in senses[:4] or is_worn(base) or base in frames()["fittings"]
-    cloths = ("clothing", "garment", "footwear", "headdress", "fabric", "curtain", "cushion", "floor cover")
-    if any(t.lower_ in _BUILT for t in words) and (sort in MADE or is_above("container", base, 1)):
+    if any(t.lower_ in _BUILT for t in words) and sort in MADE:
         return False  # tile bags
     if any(t.lower_ in _BURNT for t in words) and is_above("cooking utensil", base):
         return False  # wooden kettles
@@ -419,17 +400,10 @@ def _may_look(attribute: Attribute, at: Attribute, corpus: WordCounts) -> bool:
         return False  # glass paint
     if look_of_word(base, "NN") in _STUFF and looks & {*_STUFF}:
         return False  # rice-paper wood
-    textile = sort == "clothing" or any(is_above(w, name, 1) for w in cloths for name in (base, named(noun)))
     hard = "material" in looks and not _is_soft(attribute)
     if hard and not stuff and not any(may_be_of(noun, t.lower_) for t in words):
         return False  # a ceramic background, a wooden microwave
-    if (textile and hard) or (sort == "vehicle" and looks & {"material", "fabric"}):
-        return False  # wooden jerseys, concrete cars
-    if (
-        base in things()["inborn"]
-        or base in ("piece", "slice", "bit", "wedge")
-        or (not made and is_name(f"{attribute.last.lower_} {base}"))
-    ):  # `red onion`
+    if base in things()["inborn"] or base in ("piece", "slice", "bit", "wedge"):
         return False
     return made or (not looks & {"material", "fabric"} and _may_be_coloured(base, senses))
 

@@ -20,7 +20,6 @@ from creperie.making.atoms import base_of, dependents, has_of, joined
 from creperie.making.corpus import WordCounts
 from creperie.making.edits import CaptionEdit
 from creperie.making.exchanging import ParsedScene
-from creperie.making.phrases import outer
 from creperie.making.plausible import frames
 from creperie.making.telling import is_symmetric
 from creperie.making.verbs import topics
@@ -49,7 +48,7 @@ def has_single_thing(noun: Any) -> bool:
         return True
     if noun.i + 2 >= len(doc) or (link := noun.nbor(1)).lower_ not in _HAVING:
         return False
-    thing = next((t for t in link.children if t.dep_ in ("pobj", "dobj") and t.i > link.i), None)
+    thing = next((t for t in link.children if t.dep_ in ("pobj", "dobj")), None)
     if thing is None or thing.tag_ in ("NNS", "NNPS"):
         return False
     if is_worn(base_of(thing)):
@@ -70,7 +69,7 @@ def swapped_counts(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
             continue
         bare = left.nbor(-1).lower_ == right.nbor(-1).lower_ or 1 in values
         bare = bare or right.head.lower_ == "of"  # three people with blood on the faces of two people
-        if base_of(left) == base_of(right) and bare and not (left.lower_ == right.lower_ == "ones"):
+        if base_of(left) == base_of(right) and bare:
             continue
         if is_part(left, right):
             continue
@@ -140,8 +139,7 @@ def _counted(number: Any) -> Any | None:
         return None  # has a conversation, plays a game
     measured = senses[:1] == (28,) or (senses[:1] == (23,) and has_of(noun))
     measured = measured or base_of(noun) in frames()["paired"] or is_mass(base_of(noun))
-    measured = measured or (outer(noun) is not noun and any(c.dep_ == "nummod" for c in outer(noun).lefts))
-    return None if measured or noun.tag_ not in ("NN", "NNS") else noun
+    return None if measured else noun
 
 
 def _may_be_numbered(scene: ParsedScene, left: Any, right: Any, values: list[int]) -> bool:
@@ -149,16 +147,16 @@ def _may_be_numbered(scene: ParsedScene, left: Any, right: Any, values: list[int
     side, or one must act on the other. Nothing else in the caption may depend on their numbers.
     """
     doc = scene.doc
-    if "CD" in (left.tag_, right.tag_) or any(f.name == "wear" for t in (left, right) for f, _ in scene.facts_of(t)):
+    if any(f.name == "wear" for t in (left, right) for f, _ in scene.facts_of(t)):
         return False
-    refers = (t.tag_ in ("PRP", "PRP$", "WP$", "JJR", "JJS") or t.lower_ in ("ones", "both", "each") for t in doc)
+    refers = (t.tag_ in ("PRP", "PRP$", "WP$", "JJR", "JJS") for t in doc)
     ones = (t.lower_ == "one" and t.dep_ not in ("nummod", "quantmod") for t in doc)
     groups = {*frames()["of_many"], *frames()["encircling"]}
     many = (not groups.isdisjoint((t.lower_, lemma(t.text, "VBG"), lemma(t.text, "VBZ"))) for t in doc)
     alone = (c.lower_ in frames()["of_one"] for t in (left, right) for c in t.lefts)
     if any((*refers, *ones, *alone)) or (any(many) and not joined(left, right)):
         return False
-    if joined(left, right) or (right.dep_ == "appos" and right.head == left):
+    if joined(left, right) or right.dep_ == "appos":
         first = left
         while first.dep_ == "conj":
             first = first.head
@@ -173,8 +171,6 @@ def _may_be_numbered(scene: ParsedScene, left: Any, right: Any, values: list[int
 
 
 def _renumbered(noun: Any, plural: bool) -> dict[int, str]:
-    if plural == (noun.tag_ == "NNS"):
-        return {}
     beside = noun.doc[max(0, noun.left_edge.i - 1)], noun.doc[min(noun.i + 1, len(noun.doc) - 1)]
     alone = not dependents(noun, "conj") and noun.dep_ != "conj" and "CC" not in [t.tag_ for t in beside]
     return {noun.i: in_number(plain(noun), plural)} | (dict(reagreed(noun, plural)) if alone else {})
@@ -188,14 +184,13 @@ def is_divided(doc: Any, *numbers: Any) -> bool:
     two`.
     """
     counts = [t for t in doc if t.tag_ == "CD" and t not in numbers]
-    own = [t.head for t in numbers if t.head.lower_ in ("others", "ones")] if len(numbers) > 1 else []
+    own = [t.head for t in numbers if t.head.lower_ == "others"] if len(numbers) > 1 else []
     again = any(picks_again(t) for t in doc if t not in own)
     if again or any(t.tag_ in ("JJR", "JJS", "JJ") and _stands_for_one(t) for t in doc):
         return True
     values = [number_of(t) for t in (*numbers, *counts)]
     total = max(values, default=0)
     parted = 2 * total == sum(values) and len(values) > 1 and total in values[: len(numbers)]
-    parted = parted or (bool(counts) and sum(values[len(numbers) :]) in values[: len(numbers)])
     loose = [t for t in counts if t.head.tag_[:2] != "NN" and t.text.isalpha()]
     return parted or (len(numbers) < 2 and bool(loose)) or any(t.lower_ == "one" for t in loose)
 

@@ -142,7 +142,7 @@ def _fitting(noun: Any, base: str, others: Iterable[str], bases: list[str]) -> I
     for new in others:
         if may_both_hold(noun, new) or fits_only_old(noun, new):
             continue
-        if new in bases or age_of(new) == "baby" or new in ("child", "kid", *paired):
+        if new in bases or new in ("child", "kid", *paired):
             continue
         if any(is_above(t, new) for t in things_said):
             continue  # knives, where there is cutlery
@@ -370,7 +370,7 @@ def may_be(new: str, noun: Any, corpus: WordCounts) -> bool:
         return False
     if new in ("deserted", "empty") and any(sort_of(t) in ("person", "animal", "vehicle") for t in objects(noun.doc)):
         return False
-    if dimension == "colour" and (kind == "person" or base in things()["inborn"] or new == "blonde"):
+    if dimension == "colour" and (kind == "person" or base in things()["inborn"]):
         return False
     if corpus.follows(new, noun.lower_):
         return True

@@ -109,7 +109,7 @@ def is_tied(noun: Any) -> bool:
         return True  # a cup of tea; not the sleeve of a bridegroom
     if base_of(noun) in frames()["parts"] or noun.lower_ in (*frames()["around"], "sun", "moon"):
         return True
-    if noun.dep_ == "npadvmod" or (noun.tag_ == "NNS" and {c.lower_ for c in noun.lefts} & {"a", "an"}):
+    if noun.tag_ == "NNS" and {c.lower_ for c in noun.lefts} & {"a", "an"}:
         return True
     if noun.i + 1 < len(noun.doc) and is_name(f"{noun.lower_} {noun.nbor(1).lower_}"):
         return True  # a booster shot
@@ -119,7 +119,7 @@ def is_tied(noun: Any) -> bool:
     if noun.dep_ == "appos" or names or any(c.tag_ == "WP$" or (c.dep_ == "case" and not owner) for c in around):
         return True  # `the winner, Dalia Okonjo`, `whose lawyer`, `the chef's counter`
     return any(c.lower_ in frames()["unmoved"] for c in around) or (
-        noun.tag_ == "NN" and noun.lower_ not in PRONOUNS and lacks_determiner(noun) and not _may_be_bare(noun)
+        noun.tag_ == "NN" and lacks_determiner(noun) and not _may_be_bare(noun)
     )
 
 
@@ -284,10 +284,10 @@ def _fits_modifiers(here: Any, there: Any) -> bool:
             return False  # a little woman
         general = (
             known in ("age", "size")
-            or (word.lower_ in ("lone", "single") and not name_words(there) and not name_words(here))
+            or (word.lower_ in ("lone", "single") and not name_words(there))
             or (known == "colour" and sort_here(there) in (*MADE, "animal", "artefact"))
         )
-        seen = word.tag_ in ("VBG", "VBN") and sort_here(there) == "person" and base_of(word) in frames()["static"]
+        seen = word.tag_ in ("VBG", "VBN") and base_of(word) in frames()["static"]
         if not alike or word.lower_ in frames()["gendered"] or not (general or known not in ("", "material") or seen):
             return False
     return not any(c.dep_ == "poss" for c in here.lefts)
@@ -298,9 +298,7 @@ def _other_pronouns(left: Any, right: Any) -> dict[int, str]:
     reverse.
     """
     genders = {gender_of(base_of(t)) for t in (left, right)}
-    if genders != {"m", "f"} or owners(right):
-        return {}
-    return {t.i: new for t in left.doc if (new := in_other_gender(t)) and t not in (left, right)}
+    return {t.i: new for t in left.doc if (new := in_other_gender(t))} if genders == {"m", "f"} else {}
 
 
 def owners(noun: Any) -> list[Any]:
@@ -319,7 +317,7 @@ def exchanged_phrases(left: Any, right: Any, *, always: bool = False) -> str:
     doc, spans = left.doc, (span_of(left), span_of(right))
     if any(_is_torn(doc, *s) for s in spans):
         return ""
-    if spans[0][1] > spans[1][0] or (_is_introduced(left) and is_definite(right)):
+    if _is_introduced(left) and is_definite(right):
         return ""
     counted = [t.tag_ in ("NN", "NNP")[: 1 + (t.i == 0)] and not is_mass(base_of(t)) for t in (left, right)]
     counted = [own and sort_here(t) != "name" for own, t in zip(counted, (left, right))]
@@ -349,7 +347,7 @@ def exchanged_phrases(left: Any, right: Any, *, always: bool = False) -> str:
             changes |= reagreed(here, number)
     for here, there in _both(left, right):
         if here.lower_ in PRONOUNS:
-            changes[here.i] = in_case(plain(here) if here.lower_ != "i" else "I", is_subject(outer(there)))
+            changes[here.i] = in_case(plain(here), is_subject(outer(there)))
         elif here.tag_ == "NNP" or sort_here(here) == "name":
             changes |= {
                 t.i: plain(t) if is_role(t) else t.text

@@ -71,8 +71,6 @@ def _is_told_by_place(old: Any, base: str, new: str) -> bool:
     of several people.
     """
     about = {base_of(t) for t in old.doc if t != old}
-    if topics(base)[:1] == (_PERSON,) and not about.isdisjoint(frames()["of_work"]):
-        return True
     many = [t for t in old.doc if t.tag_[:2] == "NN" and sort_of(t) in ANIMATE]
     crowded = len(many) > 1 or any(t.tag_ == "NNS" for t in many)
     if crowded and new in frames()["for_one"] and base not in frames()["for_one"]:
@@ -111,9 +109,8 @@ def may_both_hold(old: Any, new: str) -> bool:
 
 def fits_only_old(old: Any, new: str) -> bool:
     """Return True if other words tell how a noun is meant or what its thing is for, so that `new` cannot replace it:
-    `chinos in sand`, `a vanilla candle`, `a children's bedroom`, a folded towel.
+    `chinos in sand`, `a children's bedroom`, `a red fish`.
     """
-    about = {word for t in old.doc if t != old for word in (t.lower_, base_of(t))}
     if any(c.dep_ == "poss" and c.tag_[:2] == "NN" for c in old.children):
         return True
     before = old.nbor(-1) if old.i else old
@@ -121,13 +118,8 @@ def fits_only_old(old: Any, new: str) -> bool:
         worn = before.i and is_above("clothing", base_of(before.nbor(-1)), 1)
         if worn or not any(t.tag_[:2] == "VB" for t in old.doc):
             return True
-    if {"rose", "apple"} & {*class_mates(base_of(old)), base_of(old)} and not about.isdisjoint(frames()["flavoured"]):
-        return True
     coloured = (c.lower_ for c in old.lefts if look_of(c) == "colour")
-    if kind_of(new) == "animal" and any(word not in (*things()["coats"], "grey") for word in coloured):
-        return True  # red turtles
-    unfit = (others for told, others in frames()["unfit"].items() if not about.isdisjoint(told.split("|")))
-    return any(new in others.split("|") for others in unfit)
+    return kind_of(new) == "animal" and any(w not in (*things()["coats"], "grey") for w in coloured)  # red turtles
 
 
 def is_furnished(doc: Any) -> bool:
@@ -144,9 +136,9 @@ def general_pair(doc: Any) -> bool:
 def _is_vouched_look(old: Any, new: str) -> bool:
     if old.lower_ in TURNED:
         return True
-    worn = old.dep_ == "pobj" or (old.dep_ == "dobj" and base_of(old.head) == "wear")
+    worn = old.dep_ == "pobj"
     noun, look = named_noun(old) or old.head, look_of_word(new, "JJ")
-    if old.tag_ == "CD" or old.tag_[:3] == "PRP":
+    if old.tag_[:3] == "PRP":
         return True
     own = base_of(noun)
     coloured = look == "colour" or new in ("open", "closed")  # a yellow jacket is a wasp
@@ -164,10 +156,7 @@ def _is_vouched_look(old: Any, new: str) -> bool:
         bred = sort_of(noun) == "animal" and bool(name_words(noun))  # polar bears
         if own in frames()["named_by_colour"] or is_above("body covering", own) or bred:
             return False  # the yellow card, orange fur
-        known = old.tag_[:2] == "JJ" or old.lower_ in frames()["colours"]
-        flower = is_above("flower", own)
-        fit = is_made(noun, 5) or sort_of(noun) == "animal" or look_of(noun) == "fabric" or flower
-        return look_of(old) == "colour" and known and fit
+        return old.tag_[:2] == "JJ" and (is_made(noun, 5) or sort_of(noun) == "animal" or is_above("flower", own))
     if look in ("material", "fabric"):
         doubled = any(c != old and look_of(c) in ("material", "fabric") for c in noun.lefts)  # a tartan wool scarf
         return not doubled and may_be_of(noun, new)
@@ -232,13 +221,9 @@ def other_states(state: str, noun: Any) -> list[str]:
 
 
 def is_explained(state: str, noun: Any) -> bool:
-    """Return True if the rest of a caption tells why a thing is in a state, or what it is compared with: a restaurant
-    that is empty before it opens, a woman who is older than a girl beside her. `Light` may say what a thing weighs.
+    """Return True if the rest of a caption tells what a thing is compared with: a woman who is older than a girl beside
+    her. `Light` may say what a thing weighs.
     """
-    words = {word for t in noun.doc if t != noun for word in (t.lower_, base_of(t))}
-    told = (why for states, why in frames()["explaining"].items() if state in states.split("|"))
-    if any(not words.isdisjoint(why.split("|")) for why in told):
-        return True
     if state in ("older", "younger"):
         return any(t.tag_[:2] == "NN" and t != noun and sort_of(t) == "person" for t in noun.doc)
     return state == "light" and is_listed(noun, ["weighed", "vehicle"])

@@ -90,12 +90,7 @@ def _counted_exactly(doc: Any) -> Iterator[CaptionEdit]:
             noun, span = dependent(of, "pobj"), doc[word.left_edge.i : of.i + 1]
         elif word.lower_ not in frames()["some"] or word.dep_ != "amod":
             continue
-        if (
-            noun is None
-            or noun.tag_ != "NNS"
-            or noun.left_edge.i not in (span.start, span.end)
-            or is_uncounted(noun, word)
-        ):
+        if noun is None or noun.tag_ != "NNS" or is_uncounted(noun, word):
             continue
         if dependents(noun, "conj") or in_number(noun.lower_, True) != noun.lower_:
             continue  # young men and women, cattle
@@ -109,7 +104,7 @@ def _counted_exactly(doc: Any) -> Iterator[CaptionEdit]:
             changes[first.i] = new.capitalize() if first.text[:1].isupper() else new
             change = f"{span.text} {noun.text} → {new} {noun.text}"
             yield CaptionEdit(reworded(doc, changes), change, first.i, told=f"{new}, not so many", old=first)
-        if word == first and not is_divided(doc):
+        if word == first:
             yield from _made_one(doc, word, noun)
 
 
@@ -118,7 +113,7 @@ def is_uncounted(noun: Any, group: Any = None) -> bool:
     pair, a time and a measure. It is also so for things that surround another (`trees` in `a deer among trees`), and if
     another noun than `group` groups or measures the thing (`a bowl of plums`).
     """
-    if base_of(noun) in ("clock", "face", "dial", "side") and any(t.lower_ == "tower" for t in noun.doc):
+    if base_of(noun) in ("clock", "face", "side") and any(t.lower_ == "tower" for t in noun.doc):
         return True  # there may be more behind
     fixed = {*frames()["parts"], *frames()["paired"]}
     if noun.dep_ == "pobj" and outer(noun).head.lower_ in _AMID:
@@ -147,8 +142,7 @@ def made_several(doc: Any, noun: Any) -> dict[int, str] | None:
     if tied or any(t.tag_[:2] == "NN" or t.text in ("-", "'s", "’s") for t in after):
         return None
     odd = {"most", "more", "first", "second", "same", *frames()["of_one"]}
-    numbered = (c for c in noun.lefts if c.tag_ == "CD" and c.lower_ not in _ONE)
-    if any(numbered) or any(c.lower_ in odd or c.tag_ in ("JJS", "JJR") for c in noun.lefts):
+    if any(c.lower_ in odd or c.tag_ in ("JJS", "JJR") for c in noun.lefts):
         return None
     if _has_one(noun) or not (_may_do_together(noun) if acts else _may_be_several(noun)):
         return None
@@ -186,7 +180,7 @@ def _refers_to_one(doc: Any, noun: Any, acts: bool) -> bool:
         return True
     meant = ("it", "its", "itself", "they", "them", "their", "which", "whose")
     every = acts or sort_here(noun) in ("person", "animal")
-    return any(t.tag_[:3] == "PRP" or t.tag_ == "WP$" if every else t.lower_ in meant for t in doc)
+    return any(t.tag_[:3] == "PRP" if every else t.lower_ in meant for t in doc)
 
 
 def _may_do_together(noun: Any) -> bool:
@@ -196,8 +190,6 @@ def _may_do_together(noun: Any) -> bool:
         return False
     if any(t.tag_ == "VBZ" and t.i not in agrees and _is_about(t, noun) for t in doc):
         return False
-    if noun.dep_ == "ROOT" and any(doc[i].tag_ == "VBZ" and doc[i].dep_ in ("conj", "dobj", "advcl") for i in agrees):
-        return False  # `holding kitchen utensils and`, as some parsers tag it
     if sort_here(noun) in ("person", "animal") and any(_is_for_one(t) or _is_bare(t) for t in doc[noun.i + 1 :]):
         return False
     plurals = [t for t in doc[noun.i + 1 :] if t.tag_[:2] == "NN" and t.lower_.endswith("s")]
@@ -205,7 +197,7 @@ def _may_do_together(noun: Any) -> bool:
     stray += [t for t in plurals if t.nbor(-1).tag_ == "JJ" and t.nbor(-2).lower_ == "in" and not is_worn(base_of(t))]
     if any(knows_verb(lemma(t.text, "VBZ")) for t in stray):
         return False  # `leaps into the circle and shoots`, as some parsers tag it
-    return not dependents(noun, "conj") and noun.dep_ != "conj"
+    return not dependents(noun, "conj")
 
 
 def _has_one(noun: Any) -> bool:
@@ -280,18 +272,13 @@ def _may_be_several(noun: Any) -> bool:
     if noun.dep_ == "dobj":
         around = any(c.lower_ in ("over", "around", "through") for c in dependents(link, "prep"))
         return lemma(link.text, link.tag_) in frames()["held_together"] and not around
-    near = link.lower_ in frames()["stand_by"] or (link.lower_ == "of" and link.head.lower_ == "front")
-    if noun.dep_ != "pobj" or not near or base_of(noun) in frames()["for_one"]:
+    if noun.dep_ != "pobj" or link.lower_ not in frames()["stand_by"] or base_of(noun) in frames()["for_one"]:
         return False
     counted = sort_here(noun) in ("person", "animal", "vehicle")
     room = link.lower_ == "with" and link.head.tag_[:2] == "NN" and sort_here(link.head) == "place"
-    if room and (sort_of(noun) in ("furniture", "handheld") or is_made(noun)):
+    if room:
         return True  # a hotel lobby with a spiral staircase
-    return (
-        counted
-        and (link.lower_ != "of" or link.head.lower_ == "front")
-        and link.head.lower_ not in ("turn", "dress", "look")
-    )
+    return counted and (link.lower_ != "of" or link.head.lower_ == "front")
 
 
 def _made_alone(doc: Any, noun: Any) -> CaptionEdit | None:
@@ -301,9 +288,7 @@ def _made_alone(doc: Any, noun: Any) -> CaptionEdit | None:
     shown = noun.dep_ == "ROOT" and _is_headline(noun) and (is_made(noun) or sort == "food")
     counted = (acts or noun.dep_ == "dobj") and sort in ("person", "animal", "vehicle")
     pairs = frames()["paired"]
-    if noun.tag_ != "NNS" or not (shown or counted) or base in pairs or noun.lower_ in pairs or sort == "place":
-        return None
-    if noun.dep_ in ("nsubj", "nsubjpass") and not acts:
+    if noun.tag_ != "NNS" or not (shown or counted) or base in pairs or noun.lower_ in pairs:
         return None
     if acts and (is_reciprocal(base_of(noun.head)) or _is_title(noun)):
         return None
@@ -317,8 +302,8 @@ def _made_alone(doc: Any, noun: Any) -> CaptionEdit | None:
     if any(lemma(t.text, "VBG") in (*many, "wear") for t in doc) or is_divided(doc) or sort_of(noun) == "clothing":
         return None
     before = list(noun.lefts)
-    plain_words = all(c.dep_ in ("amod", "compound", "nmod") and c.tag_ not in ("JJR", "JJS", "PDT") for c in before)
-    joint = any(c.lower_ == "of" or c.dep_ in ("conj", "cc", "appos") for c in noun.rights) or noun.dep_ == "conj"
+    plain_words = all(c.dep_ in ("amod", "compound", "nmod") for c in before)
+    joint = any(c.lower_ == "of" or c.dep_ in ("conj", "cc", "appos") for c in noun.rights)
     if not plain_words or joint or (acts and not _may_do_alone(noun)):
         return None
     first = doc[min([noun.i, *(c.left_edge.i for c in before)])]
@@ -340,7 +325,7 @@ def _made_one(doc: Any, number: Any, noun: Any) -> Iterator[CaptionEdit]:
         return
     lone = "a lone" if sort_here(noun) in ("person", "animal") else "a single"
     one = "one" if number.text.isalpha() else "1"
-    for word in (one, lone) if number.head == noun and not _is_told_of(noun) else (one,):
+    for word in (one, lone) if not _is_told_of(noun) else (one,):
         changes[number.i] = word.capitalize() if number.text[:1].isupper() else word
         change = f"{number.text} {noun.text} → {word} {changes[noun.i]}"
         yield CaptionEdit(reworded(doc, changes), change, number.i, told="one, not several", old=number)
@@ -415,12 +400,7 @@ def _may_do_alone(noun: Any) -> bool:
     and say what a single person or thing can do. No other plural may suggest one thing per person (`men in hats ride
     horses`).
     """
-    verb, agrees = noun.head, {t.i for t in agreeing(noun)}
-    finite = [
-        t for t in verb.subtree if t.tag_ == "VBP" and t.i not in agrees and not dependents(t, "nsubj", "nsubjpass")
-    ]
-    bare = verb.tag_ in ("VBP", "VB") and not dependents(verb, "aux", "auxpass") and verb.i not in agrees
+    verb = noun.head
     things = [t for t in verb.subtree if t.tag_ == "NNS" and t.i > noun.i and t.dep_ == "dobj" and not list(t.lefts)]
     worn = [t for t in noun.doc[noun.i + 1 :] if t.tag_ == "NNS" and (t in noun.subtree or is_worn(base_of(t)))]
-    known = verb.tag_[:2] == "VB" and lemma(verb.text, "VBP") not in frames()["of_many"]
-    return known and not (bare or finite or things or worn)
+    return verb.tag_[:2] == "VB" and not (things or worn)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from creperie.lang import Stated, goes_back, is_above, is_reciprocal, is_worn, recipient_preposition
-from creperie.making.atoms import base_of, joined, named
+from creperie.making.atoms import base_of, named
 from creperie.making.exchanging import ParsedScene, is_many, is_taken, owns, sort_here
 from creperie.making.phrases import span_of
 from creperie.making.plausible import ANIMATE, are_of_one_size, frames, is_made, may_be_done
@@ -15,8 +15,6 @@ from creperie.making.verbs import topics
 NO_SWAP = "-"
 #: Relations of something that moves.
 _MOVING = frozenset(f"{be}{word}" for be in ("", "is ") for word in ("toward", "towards", "past", "after", "ahead of"))
-#: Relations to what is no person.
-_WITHIN = frozenset(f"is {word}" for word in ("in", "inside", "down", "up", "along", "across", "through", "into"))
 #: Relations that are no place, and no reason to change places.
 LOOSE = frozenset(("for", "of", "during", "about", "like"))
 #: What two people hold together, so that it does not matter whose it is.
@@ -75,8 +73,6 @@ def _may_both_do(scene: ParsedScene, left: Any, right: Any, links: list[tuple[St
             return False
         if links and not any("patient" in (a, b) or f.is_relation for f, a, b in links):
             return False  # what is thrown at somebody
-    if any(f.name in _WITHIN for f, *_ in links):
-        return False  # nobody rides down somebody
     verbs = _verbs_of(scene, left, right, links)
     every = [f for t in (left, right) for f, _ in scene.facts_of(t)]
     linking = {f.token for f, *_ in links} | {f.event for f, *_ in links}
@@ -95,8 +91,8 @@ def _are_unlike(left: Any, right: Any, links: list[tuple[Stated, str, str]]) -> 
     anybody else, a player and an opponent, a sculptor and the one whom the statue shows.
     """
     both = left, right
-    groups = [topics(base_of(t))[:1] == (14,) and t.tag_ in ("NN", "NNS") and t.lower_ != "police" for t in both]
-    if any(group and not is_many(other) for group, other in zip(groups, both[::-1])) and not all(groups):
+    groups = [topics(base_of(t))[:1] == (14,) and t.lower_ != "police" for t in both]
+    if any(group and not is_many(other) for group, other in zip(groups, both[::-1])):
         return True
     wholes = [t.head.head for t in both if t.head.lower_ == "of" and not is_taken(t)]
     if any(base_of(w) in frames()["likenesses"] for whole in wholes for w in (whole, *whole.conjuncts)):
@@ -113,7 +109,7 @@ def _may_both_stand(scene: ParsedScene, left: Any, right: Any, links: list[tuple
     """
     if sort_here(left) == sort_here(right) == "vehicle":
         linking = {i for f, *_ in links for i in (f.token, f.event)}
-        apart = any(is_beside(f.name) and not is_symmetric(f.name) for f, *_ in links)
+        apart = any(is_beside(f.name) for f, *_ in links)
         apart = apart or any({a, b} == {"agent", "patient"} for _, a, b in links)
         every = (pair for t in (left, right) for pair in scene.facts_of(t))
         return apart and not any(role == "patient" and f.token not in linking for f, role in every)  # not who is ridden
@@ -121,11 +117,11 @@ def _may_both_stand(scene: ParsedScene, left: Any, right: Any, links: list[tuple
     built = ("structure", "framework", "plumbing fixture", "facility")
     fixed = any(is_above(word, end, 1) for end in ends for word in built)  # a window
     hangs = [end in frames()["hung"] for end in ends]
-    hung = all(hangs) and all(f.name in UPRIGHT for f, *_ in links)
+    hung = all(hangs)
     beside = all(is_beside(f.name) and f.name not in _MOVING for f, *_ in links)
     placed = (
         hung
-        or (beside and not all(is_symmetric(f.name) for f, *_ in links))
+        or beside
         or (all(f.name in _STACKED for f, *_ in links) and are_of_one_size(left, right) and hangs[0] == hangs[1])
     )
     others = [f for t in (left, right) for f, _ in scene.facts_of(t) if f not in [g for g, *_ in links]]
@@ -159,14 +155,14 @@ def act_apart(scene: ParsedScene, left: Any, right: Any) -> bool:
     sorts = {sort_here(left), sort_here(right)}
     if "animal" in sorts and len(sorts) > 1:
         return False
-    doers = [[f for f, role in scene.facts_of(t) if role == "agent" and not f.is_relation] for t in (left, right)]
+    doers = [[f for f, role in scene.facts_of(t) if role == "agent"] for t in (left, right)]
     within = any(scene.doc[f.token].dep_ in ("ccomp", "xcomp", "relcl") for own in doers for f in own)
     every = [{f.name for f in own} for own in doers]
-    same = every[0] & every[1] or (every[0] | every[1]) & {*frames()["encircling"]}
-    if "animal" in sorts and not {f.name for own in doers for f in own} <= {*frames()["of_animals"]}:
+    same = every[0] & every[1]
+    if "animal" in sorts and not every[0] | every[1] <= {*frames()["of_animals"]}:
         return False
     several = is_many(left) != is_many(right) or any(is_above("spectator", base_of(t), 1) for t in (left, right))
-    return all(doers) and not within and not same and not several and not (joined(left, right) and len(doers) < 2)
+    return all(doers) and not within and not same and not several
 
 
 def are_joined_by_thing(scene: ParsedScene, left: Any, right: Any) -> bool:

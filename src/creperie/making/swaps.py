@@ -87,7 +87,7 @@ def exchangeable(scene: ParsedScene, names: bool = False) -> Iterator[tuple[Any,
             continue
         if divided and any(t.tag_ == "NNS" for t in (left, right)):
             continue  # two officers, while a third
-        links = [link for link in scene.between(left, right) if not _is_loose(*link)]
+        links = [link for link in scene.between(left, right) if not _is_loose(link[0])]
         if not _are_told_apart(scene, left, right, links) or _leaves_pronoun(left, right, names):
             continue
         reason = why_absurd(scene, left, right, links, names)
@@ -108,12 +108,9 @@ def _is_tied_to_number(left: Any, right: Any, names: bool) -> bool:
     return (clauses or worn) and not names and is_many(left) != is_many(right)
 
 
-def _is_loose(fact: Stated, *roles: str) -> bool:
-    """Return True if a fact about two things, with these roles, says nothing that would change if the things changed
-    places.
-    """
-    given = "for" in roles and not fact.fillers("patient")  # a camp for a child
-    return fact.name in LOOSE or given or (fact.name == "from" and fact.event < 0)
+def _is_loose(fact: Stated) -> bool:
+    """Return True if a fact about two things says nothing that would change if the things changed places."""
+    return fact.name in LOOSE or (fact.name == "from" and fact.event < 0)
 
 
 def _are_told_apart(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stated, str, str]]) -> bool:
@@ -139,7 +136,7 @@ def _are_told_apart(scene: ParsedScene, left: Any, right: Any, links: list[tuple
         return False
     if any(f.name in frames()["unseen"] for t in (left, right) for f, _ in (*own, *theirs)):
         return False  # `shaped like a whale`
-    acts = [f for f, role in (*own, *theirs) if role == "agent" and not f.is_relation]
+    acts = [f for f, role in (*own, *theirs) if role == "agent"]
     looking = bool(acts) and all(f.name in facts()["looks"] and f.name != "watch" for f in acts)
     return not looking  # who stares may be who looks away
 
@@ -154,7 +151,7 @@ def _leaves_pronoun(left: Any, right: Any, names: bool) -> bool:
     if owners(right):
         return True
     if any(t.lower_ in PRONOUNS for t in (left, right)):
-        return bool(beside) or any(list(t.rights) for t in (left, right))
+        return False
     groups = {topics(base_of(t))[:1] == (14,) for t in (left, right)}
     crossed = names and is_many(left) != is_many(right)
     if len(groups) > 1 and (crossed or any(t.lower_ in ("it", "its") for t in beside)):
@@ -170,7 +167,7 @@ def _leaves_pronoun(left: Any, right: Any, names: bool) -> bool:
     if said and not names and is_many(left) != is_many(right):
         return True  # families give a tour of his farm
     genders = {gender_of(base_of(t)) for t in (left, right)} - {""}
-    return len(said) > 1 or (bool(said) and not owners(right) and len(genders) < 2 and not genders <= said)
+    return len(said) > 1 or (bool(said) and len(genders) < 2 and not genders <= said)
 
 
 def _is_mutual(fact: Stated, role: str, other: str) -> bool:

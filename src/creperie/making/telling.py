@@ -15,12 +15,9 @@ def are_told_apart(scene: ParsedScene, one: Any, other: Any, without: Collection
     """Return True if the caption tells two things of the same name apart without their attributes. They may differ in
     number or in the words after them. Or one may do something to the other that is not mutual, such as chase it.
     """
-    if (one.tag_ == "NNS") != (other.tag_ == "NNS" or other.lower_ == "ones"):
+    if (one.tag_ == "NNS") != (other.tag_ == "NNS"):
         return True
     doc = one.doc
-    contents = [[w.lower_ for c in t.rights if c.lower_ == "of" for w in c.subtree] for t in (one, other)]
-    if all(contents) and contents[0] != contents[1]:
-        return True  # a bottle of oil, a bottle of vinegar
     if joined(one, other) or all(
         t.tag_ in ("CC", ",", ":", "DT", "JJ", "JJR", "NN", "CD", "HYPH") for t in doc[one.i + 1 : other.i]
     ):
@@ -47,13 +44,13 @@ def _facts_apart(scene: ParsedScene, thing: Any, other: Any, without: Collection
 
 def _told_after(noun: Any, without: Collection[int]) -> tuple[str, ...]:
     """Return the words after a noun that may describe it, up to the next punctuation mark or conjunction. Words with
-    the indices `without` are left out, and so are the prepositions before them.
+    the indices `without` are left out.
     """
     words = []
     for t in noun.doc[noun.i + 1 :]:
         if t.is_punct or t.tag_ == "CC":
             break
-        if t.i not in without and t.i + 1 not in without:
+        if t.i not in without:
             words.append(t.lower_)
     return tuple(words)
 

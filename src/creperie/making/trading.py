@@ -11,7 +11,6 @@ from creperie.making.corpus import WordCounts
 from creperie.making.counting import MOST_TURNED, is_divided, is_part, number_of, swapped_counts
 from creperie.making.edits import CaptionEdit
 from creperie.making.exchanging import sort_here
-from creperie.making.plausible import frames
 from creperie.making.recounting import is_uncounted, made_several, singled
 from creperie.making.verbs import topics
 from creperie.making.wording import plain, reworded
@@ -44,7 +43,7 @@ def _traded(doc: Any, number: Any, noun: Any) -> CaptionEdit | None:
     around = [t for c in noun.rights for t in (c, *c.children)]
     worn = any(base_of(t) == "wear" or is_worn(base_of(t)) for t in around)
     place = sort_here(noun) == "place" or any(is_above(w, base, 1) for w in ("way", "room", "structure", "area"))
-    solid = topics(base)[:1] in _SOLID and base not in frames()["parts"]
+    solid = topics(base)[:1] in _SOLID
     if noun.head.lower_ in ("for", "of", "as") or worn or place or not solid:
         return None
     if article is None or is_part(noun, several) or joined(noun, several) or joined(several, noun):
