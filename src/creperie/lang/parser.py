@@ -124,13 +124,6 @@ def _with_receivers(doc: Any) -> Any:
             continue
         for phrase, role in ((first, "dative"), (second, "dobj")):
             *modifiers, noun = phrase
-            if noun.tag_[:2] != "NN":  # `a purple bear`, where it bears something
-                tags[noun.i] = "NN"
-                for child in noun.children:
-                    heads[child.i] = verb
-                if noun in verb.ancestors:
-                    top = verb.head if verb.dep_ == "acl" else verb
-                    heads[top.i], deps[top.i] = top if noun.head == noun else noun.head, noun.dep_
             heads[noun.i], deps[noun.i] = verb, role
             for word in modifiers:
                 heads[word.i] = noun

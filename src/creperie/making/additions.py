@@ -14,13 +14,12 @@ from typing import Any
 from creperie.lang import article_for, dimension_of, is_mass, is_worn, kind_of, lemma, open_wordnet, things
 from creperie.making.atoms import attributes, base_of, dependents, is_compound_head, objects, sort_of
 from creperie.making.corpus import WordCounts
-from creperie.making.edits import CaptionEdit, scene_of
+from creperie.making.edits import CaptionEdit
 from creperie.making.plausible import ANIMATE, frames, holder_of
 from creperie.making.verbs import listed
 from creperie.making.wording import reworded
 
 #: Mean log ratio of shared captions above which a thing is so typical of a scene that it is probably in the picture.
-IMPLIED = 1.0
 
 
 def added_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
@@ -64,8 +63,6 @@ def added_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
             head = new.split()[-1]
             if not present.isdisjoint(new.split()) or kind_of(head) in kinds:
                 continue  # such a thing is already there, such as another bicycle
-            if corpus.mean_association(head, scene_of(doc)) > IMPLIED:
-                continue  # so common there that it is likely
             added = f"{place} {article_for(new)} {new}"
             changes = {t.i: "" for t in gone} | {after.i: f"{after.text} {added}"}
             removed = " ".join(t.text for t in gone)
@@ -79,7 +76,7 @@ def _description(noun: Any) -> list[Any]:
     for child in noun.rights:
         inside = list(child.subtree)
         worn = child.lower_ in ("in", "with") or child.lower_ == "wearing"
-        ends = worn and len(inside) > 2 and inside[0].i == noun.i + 1 and inside[-1].i - inside[0].i + 1 == len(inside)
+        ends = worn and len(inside) > 2 and inside[0].i == noun.i + 1
         plain = ends and all(t.dep_ in ("pobj", "dobj", "det", "amod", "compound", "nmod") for t in inside[1:])
         if plain and len(inside) < 6 and is_worn(base_of(inside[-1])):
             return inside

@@ -165,7 +165,7 @@ def _may_be_numbered(scene: ParsedScene, left: Any, right: Any, values: list[int
         own = any(c.dep_ in ("prep", "acl") and c.i < right.i for c in left.rights)  # what follows is said of both
         return max(values) <= (2 if parts else MOST_TURNED) and not own
     links = scene.between(left, right)
-    acts = any(not f.is_relation and {a, b} <= {"agent", "patient", "recipient"} for f, a, b in links)
+    acts = any(not f.is_relation for f, *_ in links)
     apart = not links and all("agent" in {role for _, role in scene.facts_of(t)} for t in (left, right))
     return (acts or apart) and not [c for c in right.rights if c.dep_ in ("prep", "acl", "relcl")]
 

@@ -159,7 +159,7 @@ def _fitting(noun: Any, base: str, others: Iterable[str], bases: list[str]) -> I
 def _is_plain_name(span: Sequence[Any]) -> bool:
     """Return True if the words of a name, such as `garbage truck`, are common nouns that stand side by side."""
     first, last = span[0], span[-1]
-    common = all(t.tag_ in ("NN", "NNS") and t.text.isalpha() and (t.is_lower or not t.i) for t in span)
+    common = all(t.tag_ in ("NN", "NNS") and (t.is_lower or not t.i) for t in span)
     before = first.nbor(-1) if first.i else None
     after = last.nbor(1) if last.i + 1 < len(last.doc) else None
     alone = before is None or (before.tag_[:2] != "NN" and before.text != "-")
@@ -173,7 +173,7 @@ def rivals(noun: str) -> tuple[str, ...]:
     """
     kind = kind_of(noun)
     back = [w for w in (nouns_of(kind) if kind else ()) if noun in listed_for(w)]
-    return tuple(w for w in dict.fromkeys([*listed_for(noun), *back]) if w != noun)
+    return tuple(dict.fromkeys([*listed_for(noun), *back]))
 
 
 def _refers(token: Any, noun: Any) -> bool:
@@ -328,7 +328,7 @@ def other_materials(material: str, look: str) -> tuple[str, ...]:
     net = open_wordnet()
     above = {w for s in net.senses(material, "n")[:3] for up in (s, *net.above(s)) for w in up.words}
     if look == "fabric":
-        return tuple(w for w in frames()["fabrics"] if w not in above and w != material)
+        return tuple(w for w in frames()["fabrics"] if w not in above)
     return tuple(w for w, own in frames()["materials"].items() if above.isdisjoint(own))
 
 

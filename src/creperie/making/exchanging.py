@@ -191,7 +191,7 @@ def _names_somebody(noun: Any) -> bool:
     """
     doc, start = noun.doc, span_of(noun)[0]
     before = doc[start - 1].lower_ if start else ""
-    if before == "of" and start > 1 and doc[start - 2].lower_ in ("ahead", "front"):
+    if before == "of" and doc[start - 2].lower_ in ("ahead", "front"):
         before = ""
     whole = doc[_name_start(noun) : noun.i + 1].text.lower()
     acts = is_subject(noun) and _name_start(noun) < noun.i
@@ -202,7 +202,7 @@ def _names_somebody(noun: Any) -> bool:
     ends = acts or after is None or (after.tag_[:2] not in ("NN", "JJ", "PO") and after.text != "-")
     named = before not in frames()["place_names_after"] or (full and before in ("on", "over", "off"))
     named = named and not noun.is_upper and not dependents(noun, "det")
-    return named and ends and not known & _NO_PERSON and not noun.is_lower and not _follows_the(noun)
+    return named and ends and not known & _NO_PERSON and not noun.is_lower
 
 
 def _follows_the(noun: Any) -> bool:
@@ -375,8 +375,7 @@ def _is_torn(doc: Any, start: int, end: int) -> bool:
 def is_many(noun: Any) -> bool:
     """Return True if a noun, without others joined to it, is in the plural or stands for several people."""
     several = ("they", "them", "we", "us", "police", "people", "faithful")
-    many = noun.lower_ in frames()["many"] and has_of(noun)
-    return many or noun.tag_ in ("NNS", "NNPS") or noun.lower_ in several
+    return noun.lower_ in frames()["many"] or noun.tag_ in ("NNS", "NNPS") or noun.lower_ in several
 
 
 def _is_crossed(noun: Any) -> bool:

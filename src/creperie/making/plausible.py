@@ -13,7 +13,7 @@ from typing import Any
 
 from creperie.lang import age_of, doers, is_above, kind_of, knows_verb, lemma, things, whole_preposition
 from creperie.making.atoms import base_of, look_of, look_of_word, name_words, sort_of
-from creperie.making.classes import class_mates, is_class_mate
+from creperie.making.classes import is_class_mate
 from creperie.making.data import read_data
 from creperie.making.verbs import is_name, topics
 
@@ -67,7 +67,7 @@ def _is_vouched_thing(old: Any, new: str) -> bool:
 
 def _is_told_by_place(old: Any, base: str, new: str) -> bool:
     """Return True if the rest of a caption tells which of two things it must be, `base` or `new`. This is so for snow
-    in winter sports, a kitchen with its furniture, an animal in or beside water, a field where people play, and a seat
+    in winter sports, an animal in or beside water, a field where people play, and a seat
     of several people.
     """
     about = {base_of(t) for t in old.doc if t != old}
@@ -82,8 +82,7 @@ def _is_told_by_place(old: Any, base: str, new: str) -> bool:
         return True
     wintry = any(word.startswith(tuple(frames()["wintry"])) for word in about)
     wet = bool(about & {*frames()["waters"].split("|"), "shore", "beach", "swim"})
-    furnished = "kitchen" in (base, *class_mates(base)) and is_furnished(old.doc)
-    return (wintry and "snow" in (base, new)) or (wet and kind_of(base) == "animal") or furnished
+    return (wintry and "snow" in (base, new)) or (wet and kind_of(base) == "animal")
 
 
 def may_both_hold(old: Any, new: str) -> bool:

@@ -81,9 +81,8 @@ def _may_turn(span: Any) -> bool:
     if old in ("on one side", "on both sides", "on each side"):
         return all(t.lower_ not in ("other", "another") for t in doc[span.end :])
     if old in ("halfway up", "at the foot of"):
-        return any(base_of(t) in frames()["climbed"] or t.lower_ in frames()["climbed"] for t in doc[span.end :][:4])
-    single = len(span) == 1 and span.start > 0
-    return not (single and before.tag_ in ("DT", "PRP$", "POS", "JJ"))  # the downhill
+        return any(base_of(t) in frames()["climbed"] for t in doc[span.end :][:4])
+    return not (len(span) == 1 and before.tag_ in ("DT", "PRP$", "POS", "JJ"))  # the downhill
 
 
 def _ends_there(span: Any) -> bool:
@@ -104,7 +103,7 @@ def _without(link: Any) -> Iterator[CaptionEdit]:
     Adjectives of the missing thing are left out.
     """
     doc, thing, owner = link.doc, dependent(link, "pobj"), link.head
-    if thing is None or thing.tag_ not in ("NN", "NNS") or owner.tag_[:2] != "NN" or owner.i > link.i:
+    if thing is None or thing.tag_ not in ("NN", "NNS") or owner.tag_[:2] != "NN":
         return
     if base_of(thing) in frames()["needed"]:
         return

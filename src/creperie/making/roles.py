@@ -236,8 +236,7 @@ def _are_placed_alike(scene: ParsedScene, left: Any, right: Any) -> bool:
         if (f.name == g.name and (f.name.startswith("is ") or f.name in frames()["each_own"]))
         or ({f.name, g.name} <= placed and left.i in f.fillers("figure"))
     ]
-    one = {t.i for t in scene.doc if t.lower_ in ("one", "ones", "another", "other", "others")}
-    return any(_others(f, left) - one and not _others(f, left) & _others(g, right) for f, g in pairs)
+    return any(not _others(f, left) & _others(g, right) for f, g in pairs)
 
 
 def _others(fact: Stated, thing: Any) -> set[int]:

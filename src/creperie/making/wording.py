@@ -104,7 +104,7 @@ def plain(token: Any) -> str:
     described = described and is_common(text.lower())
     first = after is not token and after.tag_ == "NNP" and after.text[:1].isupper()  # `Anders Holt`
     plural = _names_many(text) and not first
-    names = (token.tag_ == "NNP" and not plural and not described) or text == "I" or text[1:2].isupper()
+    names = (token.tag_ == "NNP" and not plural and not described) or text[1:2].isupper()
     names = names or (first and token.tag_[:2] == "NN" and (token.tag_ == "NNPS" or not topics(text.lower())))
     if is_role(token):
         return text.lower()  # `Substitute Carla Fuentes`
