@@ -19,8 +19,6 @@ from creperie.making.plausible import ANIMATE, frames, holder_of
 from creperie.making.verbs import listed
 from creperie.making.wording import reworded
 
-#: Mean log ratio of shared captions above which a thing is so typical of a scene that it is probably in the picture.
-
 
 def added_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
     """Yield edits that remove an adjective from one noun and add another one to a noun without adjectives."""

@@ -194,14 +194,14 @@ def _span(token: Any, family: str, known: set[int]) -> tuple[int, int]:
         alike = after.lower_ in frames()["shades"] if family == "surface" else False
         colours = doc[end + step - 2].lower_ == "and" and all(_is_colour(t.lower_) for t in (doc[end - 1], after))
         listed = step == 1 or colours or (after.tag_[:2] != "NN" and doc[end - 1].tag_[:2] != "NN")
-        if after.i < end or not listed or not (alike or _family(after, known) == family):
+        if not listed or not (alike or _family(after, known) == family):
             break
         end += step
     return start, end
 
 
 def _is_hyphen(doc: Any, i: int) -> bool:
-    return i > 0 and doc[i].text == "-" and not doc[i].whitespace_ and not doc[i - 1].whitespace_
+    return i > 0 and doc[i].text == "-"
 
 
 def _is_of_name(word: Any) -> bool:
@@ -256,7 +256,7 @@ def _described(doc: Any, start: int, end: int) -> Any | None:
             return before if covers or before.tag_[:2] == "NN" or before.lower_ in _ONE else None
     if last.dep_ == "attr" and look_of(last) in _STUFF:
         return None  # two are bare wood
-    painted = link.tag_ in ("VBN", "VBD") and base_of(link) in ("paint", "dye") and link.i == start - 1
+    painted = link.tag_ in ("VBN", "VBD") and base_of(link) in ("paint", "dye")
     if painted and link.i and link.nbor(-1).tag_ in ("NN", "NNS"):
         return link.nbor(-1)  # a station painted white
     subjects = doers(link if painted else last.head) if painted or last.dep_ in ("acomp", "oprd", "attr") else []

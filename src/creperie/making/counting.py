@@ -80,7 +80,7 @@ def swapped_counts(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
             changes |= _renumbered(left, values[1] > 1) | _renumbered(right, values[0] > 1)
         yield _with_numbers(doc, changes, one, other, (left, right))
     labels = [t for t in doc[1:] if t.text.isdecimal() and _is_label(t)]
-    if len(labels) == 2 and labels[0].text != labels[1].text:
+    if len(labels) == 2:
         one, other = labels
         verbs = [t for t in doc[one.i : other.i] if t.tag_[:2] == "VB"]
         if verbs and not any(is_symmetric(base_of(t)) for t in verbs):

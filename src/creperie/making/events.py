@@ -252,7 +252,7 @@ def _why_fixed(verb: Any, agent: Any, patient: Any, passive: bool, link: Any | N
         return "a verb without a passive"
     if has_possessor(patient) or lacks_determiner(agent):
         return "an argument belongs to the other, or lacks its article"
-    past = verb.tag_ == "VBD" and not dependents(verb, "aux")
+    past = verb.tag_ == "VBD"
     place = sort_of(patient) == "place" and topics(base_of(patient))[:1] != (20,)  # not a flower
     if link is not None and (past or (place and link.lower_ != "for") or not is_animate(base_of(agent))):
         return "not acted upon"  # a clock mounted to a wall; laugh at a park

@@ -87,11 +87,6 @@ class ParsedScene:
             (f, role, theirs_role) for f, role in own for g, theirs_role in theirs if f is g and role != theirs_role
         ]
 
-    def is_received(self, fact: Stated) -> bool:
-        """Return True if the caption says to whom a thing is given or moved."""
-        goals = (f for f in self.reading.facts if f.name == "to" and f.event in (fact.token, -1))
-        return bool(fact.fillers("recipient")) or any(goals)
-
 
 def is_tied(noun: Any) -> bool:
     """Return True if the thing that a noun names cannot be moved by itself. It may be part of another thing, belong to
@@ -396,9 +391,7 @@ def _agrees(noun: Any) -> bool:
     if is_subject(noun):
         return bool(noun.head.tag_[:2] == "VB") or noun.dep_ == "conj"
     return noun.dep_ in ("dobj", "pobj", "dative", "conj", "attr", "poss") or (
-        noun.dep_ in ("ROOT", "appos")
-        and noun.i + 1 < len(noun.doc)
-        and noun.doc[noun.i + 1].tag_ in ("IN", "VBG", "VBN", ",", "CC")
+        noun.i + 1 < len(noun.doc) and noun.doc[noun.i + 1].tag_ in ("IN", "VBG", "VBN", ",", "CC")
     )
 
 
@@ -426,7 +419,7 @@ def exchange_spans(
     pieces = [
         (new.get(i) or (plain(doc[i]) if i in moved else doc[i].text), blanks.get(i, doc[i].whitespace_)) for i in order
     ]
-    if repair and c and doc[c - 1].text in _STOPS and doc[c].text[:1].isupper():
+    if repair and doc[c - 1].text in _STOPS and doc[c].text[:1].isupper():
         first, blank = pieces[k := order.index(a)]
         pieces[k] = (first[:1].upper() + first[1:], blank)
     return written(pieces, like=doc.text if repair else "")

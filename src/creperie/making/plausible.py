@@ -58,7 +58,7 @@ def _is_vouched_thing(old: Any, new: str) -> bool:
     """
     base, singular, general = base_of(old), lemma(new, "NNS"), {*frames()["anybody"]}
     if {base, singular} & general:
-        return base in general and singular in general and not general_pair(old.doc)
+        return {base, singular} <= general and not general_pair(old.doc)
     beneath = any(t.lower_ in ("under", "underneath", "beneath", "below") for t in old.doc)
     if kind_of(base) in ("animal", "vehicle") and beneath:
         return False  # a giraffe under an elephant

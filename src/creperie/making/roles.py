@@ -63,7 +63,7 @@ def _may_both_do(scene: ParsedScene, left: Any, right: Any, links: list[tuple[St
     if _are_unlike(left, right, links):
         return False
     given = [f for f, a, b in links if "patient" in (a, b) and recipient_preposition(f.name.split()[0]) == "to"]
-    handed = any({a, b} == {"patient", "recipient"} for _, a, b in links) or any(map(scene.is_received, given))
+    handed = any({a, b} == {"patient", "recipient"} for _, a, b in links) or any(f.fillers("recipient") for f in given)
     if handed or any(f.name == "ride" for f, *_ in links):
         return False  # hands off a child to a woman, rides Copper Lantern
     if "animal" in sorts:
