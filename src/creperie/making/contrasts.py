@@ -105,7 +105,8 @@ def swapped_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
             continue
         left, right = _same_dimension(*pair)
         said = [{t.lower_ for t in one.words if t.is_alpha} for one in (left, right)]
-        if left.end > right.start or said[0] & said[1]:
+        joint = left.family == "side" and doc[left.end : right.start].text == "and"  # front and back
+        if joint or left.end > right.start or said[0] & said[1]:
             continue
         change, tokens = f"{left.words.text} ↔ {right.words.text}", (left.last, right.last)
         why = "" if left.family == "side" else _why_unfit(scene, left, right, corpus)

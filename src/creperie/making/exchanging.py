@@ -398,7 +398,7 @@ def _agrees(noun: Any) -> bool:
 def _name_span(noun: Any) -> tuple[int, int]:
     """Return the span [start, end) of a noun and the words before it that form one name with it."""
     start = noun.i
-    looks = (dimension_of(c.lower_) or (c.tag_[:2] == "JJ" and look_of(c)) for c in name_words(noun))  # `metal fence`
+    looks = (dimension_of(c.lower_) or look_of(c) == "shape" for c in name_words(noun))  # `metal fence`
     own = {t.i for c, look in zip(name_words(noun), looks) if not look for t in c.subtree}
     while start - 1 in own:
         start -= 1
