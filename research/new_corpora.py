@@ -61,7 +61,7 @@ def today() -> str:
     swapped = {i.positives[0] for i in make("rules:swap", [r["caption"] for r in captions], tidy=False).items}
     able = [r for r in captions if r["material"] == "yes"]
     share = f"{sum(r['caption'] in swapped for r in able)} of the {len(able)} captions with material"
-    return f"\nToday (`--today`) {share} get a swap; nobody has read these.\n\n"
+    return f"\nToday (`--today`) {share} get a swap; nobody has read these, and they were looked at while the rules were mended.\n\n"
 
 
 def yields(corpora: list[str]) -> str:
