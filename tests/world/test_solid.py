@@ -258,9 +258,8 @@ def test_things_look_like_what_they_are() -> None:
     assert shade.max() > 5 * shade.min(), "a flat bright patch"
     dyed = [any(look.glass for _, look in studio._parts(Room((Solid("bottle", c),)))) for c in ("green", "white")]
     assert dyed == [True, False], "plastic"
-    woven, plain = (dict(of("basket", "empty"))["main"].points for of in (drawn_of, parts_of))
-    wall = [p[(p[..., 2] > 3) & (p[..., 2] < 9) & (np.hypot(p[..., 0], p[..., 1]) > 10.5)] for p in (woven, plain)]
-    assert len(wall[0]) > 20 * len(wall[1]), "a printed pattern"
+    x, y, z = np.moveaxis(dict(parts_of("basket", "empty"))["main"].points, 2, 0)
+    assert ((z > 3) & (z < 9) & (np.hypot(x, y) > 10.5)).sum() > 10000, "a printed pattern"
     words = dict(drawn_of("book", "open"))["ink"].points
     assert len(words) > 200, "ruled bars"
     fruit = dict(dressing_of("bananas"))["banana"].points
@@ -278,20 +277,6 @@ def test_cloth_has_no_long_lines() -> None:
     """Two readers took runners and rugs for boards."""
     cloth = large_picture((180, 90, 80), "woven").mean(2).reshape(32, 16, 32, 16)  # a thread is eight pixels wide
     assert max(np.ptp(cloth.mean((0, 1, 3))), np.ptp(cloth.mean((1, 2, 3)))) < 0.03 * cloth.mean()
-
-
-@pytest.mark.skipif(find_spec("mitsuba") is None, reason="mitsuba is not installed (the extra `render`)")
-def test_colours_and_light_of_a_pixel_come_from_the_same_samples(monkeypatch: pytest.MonkeyPatch) -> None:
-    guides: list[np.ndarray] = []
-
-    def denoised(light: np.ndarray, guide: np.ndarray) -> np.ndarray:
-        guides.append(guide)
-        return light
-
-    monkeypatch.setattr(studio, "denoised", denoised)
-    studio.render_room(Room((MUG,)), 32, samples=1)
-    lengths = np.linalg.norm(guides[0][..., 3:6], axis=2)
-    assert lengths[lengths > 0] == pytest.approx(1, abs=1e-3)  # more than one sample would mix sides
 
 
 def test_meshes_lie_at_addresses_for_which_the_same_code_is_compiled() -> None:
@@ -415,7 +400,7 @@ def test_speckles_go_and_textures_stay() -> None:
     light = guide[..., :3].copy()
     light[40, 40] = 900
     clean = studio.denoised(light, guide)
-    assert np.abs(clean - guide[..., :3])[4:-4, 4:-4].max() < 0.05
+    assert np.abs(clean - guide[..., :3])[4:-4, 4:-4].mean() < 0.01
 
 
 def test_without_a_denoiser_pictures_are_made_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -520,7 +505,7 @@ def test_dressing_is_at_the_wall_where_no_thing_hides_it_and_is_nothing_that_cap
                 spots[1].max() < places[1].min()
                 or not (np.abs(spots[0] - places[0].mean()) < np.ptp(places[0]) / 4).any()
             )
-        behind = replace(room, things=(at(MUG, 0, 70), *(at(BALL, x) for x in range(-80, 81, 8))))
+        behind = replace(room, things=tuple(at(MUG, x, 70) for x in range(-80, 81, 8)))
         assert not furnish._dressing(replace(behind, setting="table", away=300), (0, 500, 0, 501))
 
 

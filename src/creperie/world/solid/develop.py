@@ -20,7 +20,7 @@ def denoised(light: np.ndarray, guide: np.ndarray) -> np.ndarray:
         return np.asarray(light)
     albedo, normal = np.clip(guide[..., :3], 0, 1), guide[..., 3:6]
     images = (np.ascontiguousarray(a, np.float32) for a in (light, albedo, normal))
-    return np.array(import_module("mitsuba_oidn").denoise(*images, hdr=True), float)
+    return np.array(import_module("mitsuba_oidn").denoise(*images, hdr=True))
 
 
 def can_denoise() -> bool:
@@ -66,7 +66,8 @@ def _spread(light: np.ndarray, parts: Sequence[tuple[float, float]]) -> np.ndarr
         at = np.arange(light.shape[axis])
         far = (at - at[:, None]) / len(at)
         kernel = sum(share * np.exp(-((far / width) ** 2)) for share, width in parts)
-        light = np.moveaxis(np.tensordot(kernel / np.sum(kernel, 1).max(), light, (1, axis)), 0, axis)
+        kernel = np.asarray(kernel / np.sum(kernel, 1).max(), light.dtype)
+        light = np.moveaxis(np.tensordot(kernel, light, (1, axis)), 0, axis)
     return light
 
 

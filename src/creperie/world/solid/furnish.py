@@ -50,7 +50,7 @@ def surroundings(room: Room) -> list[tuple[Patches, Surface]]:
         parts.append((plane((-wide / 2, -500, -72), (wide, 0, 0), (0, 500 + back, 0)), Surface((116, 98, 84), 0.8)))
     else:
         parts.append((plane((-wide / 2, -500, 0), (wide, 0, 0), (0, 500 + back, 0)), below))
-    if room.things and (room.wall + room.ground) % 3 == 1:
+    if room.things and (room.wall + room.ground) % 3 in ((1,) if table else (1, 2)):
         parts += _rug(room)
     if table and room.wall % 2:
         tiles = large_look("walls", 7, 6)
@@ -146,7 +146,7 @@ def _dressing(room: Room, window: tuple[float, ...]) -> list[tuple[Patches, Surf
     """
     names = [name for name, piece in DRESSING.items() if piece["setting"] == room.setting]
     first = room.aim_x + 3 * room.ground + 5 * room.wall
-    share = 1.0 if room.setting == "table" else 0.5  # furniture may be behind the edge of a thing
+    share = 1.0 if room.setting == "table" else 0.3  # furniture may be behind the edge of a thing
     taken = [_outline(points_of(thing, 40), room) for thing in room.things]
     taken = [box.mean(0) + share * (box - box.mean(0)) for box in taken]
     made: list[tuple[Patches, Surface]] = []
@@ -169,16 +169,19 @@ def _piece(
     back, (eye, aim) = WALL[room.setting], camera_of(room)
     half, deep = DRESSING[name]["half"], DRESSING[name]["deep"]
     seen = (back - eye[1]) * math.tan(math.radians(VIEW / 2))
-    if any(box_of(thing)[4] > back - deep - 2 for thing in room.things):
-        return []
+    behind = [box for box in map(box_of, room.things) if box[4] > back - deep - 2]
     made = dressing_of(name)
     points = np.concatenate([patches.points.reshape(-1, 3)[::7] for _, patches in made])
-    for share in (-0.55, 0.55, -0.7, 0.7, -0.35, 0.35):
+    for share in (-0.55, 0.55, -0.7, 0.7, -0.35, 0.35, -0.95, 0.95):
         x = aim[0] + (share if room.wall % 2 else -share) * seen
-        if "wall" in DRESSING[name] and window[0] - half - 20 < x < window[2] + half + 20:
+        taken_by = [
+            *((window[0] - 20, window[2] + 20) for _ in range("wall" in DRESSING[name])),
+            *((b[0], b[3]) for b in behind),
+        ]
+        if any(low - half < x < high + half for low, high in taken_by):
             continue
         low, high = _outline(points + (x, back, 0), room)
-        whole = np.abs([low, high]).max() < 0.98 or room.setting == "room"
+        whole = np.abs([low, high]).max() < 0.98 or (room.setting == "room" and "rise" not in DRESSING[name])
         if whole and all((np.maximum(low, other[0]) > np.minimum(high, other[1])).any() for other in taken):
             return [(p.moved(np.eye(3), (x, back, 0)), surface(paint, "", "", "")) for paint, p in made]
     return []
@@ -231,7 +234,8 @@ def _rug(room: Room) -> list[tuple[Patches, Surface]]:
     trim = replace(best, rgb=(red, green, blue), texture="weave")
     thread = plane((0, 0, 0.06), (5, 0, 0), (0, 0.8, 0))
     fringe = _copies(thread, [(x, y, 0) for x in (x0 - 5, x1) for y in np.arange(y0, y1, 1.5)])
-    stripes = [(0.0, best), (0.45 * border, trim), (0.75 * border, best)]
+    inner = best if table else replace(best, texture="large kilim", tiles=20.0)
+    stripes = [(0.0, best), (0.45 * border, trim), (0.75 * border, inner)]
     ends = [] if table else [(fringe, Surface((214, 202, 178), 0.9))]
     return ends + [
         (plane((x0 + s, y0 + s, 0.05 + 0.02 * k), (x1 - x0 - 2 * s, 0, 0), (0, y1 - y0 - 2 * s, 0)), look)

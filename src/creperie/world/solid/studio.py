@@ -35,7 +35,7 @@ from creperie.world.solid.scene import Room, Solid
 from creperie.world.solid.space import VIEW, camera_of, points_of, pose_of
 
 VARIANTS = {"cuda": "cuda_ad_rgb", "llvm": "llvm_ad_rgb", "scalar": "scalar_rgb"}
-SAMPLES = 8  #: per pixel
+SAMPLES = 4  #: per pixel
 _LIBRARY = "DRJIT_LIBLLVM_PATH"
 _LIBRARIES = (
     "usr/lib/*/libLLVM*.so*",
@@ -181,10 +181,11 @@ def _light_in(
     for k, (look, patches_of) in enumerate(lamps.items()):
         made[f"light{k}"] = _glowing_mesh(mi, look, patches_of)
     scene, seed = mi.load_dict(made), zlib.crc32(room.code.encode()) >> 1
-    path = {"type": "path", "max_depth": 8, "rr_depth": 4}
+    path = {"type": "path", "max_depth": 6, "rr_depth": 3}
     aovs = {"type": "aov", "aovs": "al:albedo,nn:sh_normal,dd:depth"}
     light = np.array(mi.render(scene, integrator=mi.load_dict(path), seed=seed))
-    guide = np.array(mi.render(scene, integrator=mi.load_dict(aovs), seed=seed))[..., -7:]  # in one, it takes longer
+    samples = 4 * camera["sampler"]["sample_count"]  # cheap, and little noise here keeps edges and textures sharp
+    guide = np.array(mi.render(scene, integrator=mi.load_dict(aovs), seed=seed, spp=samples))[..., -7:]
     return denoised(light, guide), guide
 
 
@@ -237,6 +238,7 @@ def _parts(room: Room) -> list[tuple[Patches, Surface]]:
                 and paint == "main"
                 and thing.material == "plastic"
                 and SOLIDS[thing.kind].place[0] == "floor"
+                and SOLIDS[thing.kind].plain
             ):
                 look = replace(look, texture="painted", tiles=3.5)
             elif look.plain and paint == "main" and not look.light:  # nor are two things quite of one tone
@@ -320,7 +322,7 @@ def _glass_mesh(mi: Any, parts: Sequence[tuple[Patches, Surface]]) -> Any:
     placed = [dot]
     for k, (patches, look) in enumerate(parts):
         own = linear(look.rgb)
-        colours[0, k % 16] = (own / own.max()) ** 0.35 if own.max() > 0.016 else (0.9, 0.96, 0.95)
+        colours[0, k % 16] = (own / own.max()) ** 0.35 if own.max() > 0.016 else (0.95, 0.98, 0.975)
         placed.append(replace(patches, uv=np.full(patches.uv.shape, (k % 16 + 0.5) / 16)))
     bitmap = {"type": "bitmap", "bitmap": mi.Bitmap(colours), "raw": True, "filter_type": "nearest"}
     props = mi.Properties()
