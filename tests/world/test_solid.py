@@ -217,7 +217,8 @@ def test_a_picture_from_farther_away_is_not_compiled_anew() -> None:
     with jit.scoped_set_flag(jit.JitFlag.KernelHistory):
         jit.kernel_history_clear()
         candle = Solid("candle", "red", "wax", state="lit", x=40)
-        for things in (room.things, (candle,), (candle, replace(candle, x=-40), MUG)):
+        bowl = Solid("bowl", "", "glass", state="empty")
+        for things in (room.things, (candle,), (candle, replace(candle, x=-40), MUG), (bowl,), (bowl, candle)):
             studio.render_room(replace(room, things=things, away=150, slope=20), 32, samples=1, variant="llvm")
         made = [kernel for kernel in jit.kernel_history() if kernel["type"] == jit.KernelType.JIT]
     assert made

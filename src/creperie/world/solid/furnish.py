@@ -126,18 +126,12 @@ def _window(room: Room) -> tuple[list[tuple[Patches, Surface]], tuple[float, ...
         parts += [(joined(curtain), cloth), (joined(bar), Surface((104, 80, 58), 0.4))]
     behind = [box for box in map(box_of, room.things) if box[4] > back - 14]
     if not table and all(box[3] < x0 or box[0] > x1 for box in behind):
-        parts.append((_radiator(x0 + 5, x1 - 5, back), _PAINT))
+        parts += _at_wall("radiator", x, back)
     return parts, (x0, sill, x1, top)
 
 
 _KNOB = build("ball", (0, 0, 0, 2, 2, 2))
 _RING = build("arc", (0.3, 0, 0, 1.5, 1.5, 0, 360)).moved(turned("z", 90))
-
-
-def _radiator(x0: float, x1: float, back: float) -> Patches:
-    rib = build("box", (0, back - 9, 14, 3.8, back - 3, 60, 1.2))
-    ribs = _copies(rib, [(x, 0, 0) for x in np.arange(x0, x1 - 3, 5)])
-    return joined([ribs, *(build("box", (x0, back - 7.5, z, x1, back - 4.5, z + 3, 0.8)) for z in (18, 53))])
 
 
 def _dressing(room: Room, window: tuple[float, ...]) -> list[tuple[Patches, Surface]]:
@@ -169,22 +163,22 @@ def _piece(
     back, (eye, aim) = WALL[room.setting], camera_of(room)
     half, deep = DRESSING[name]["half"], DRESSING[name]["deep"]
     seen = (back - eye[1]) * math.tan(math.radians(VIEW / 2))
-    behind = [box for box in map(box_of, room.things) if box[4] > back - deep - 2]
-    made = dressing_of(name)
-    points = np.concatenate([patches.points.reshape(-1, 3)[::7] for _, patches in made])
+    there = [(box[0], box[3]) for box in map(box_of, room.things) if box[4] > back - deep - 2]
+    there += [(window[0] - 20, window[2] + 20)] if "wall" in DRESSING[name] else []
+    points = np.concatenate([patches.points.reshape(-1, 3)[::7] for _, patches in dressing_of(name)])
     for share in (-0.55, 0.55, -0.7, 0.7, -0.35, 0.35, -0.95, 0.95):
         x = aim[0] + (share if room.wall % 2 else -share) * seen
-        taken_by = [
-            *((window[0] - 20, window[2] + 20) for _ in range("wall" in DRESSING[name])),
-            *((b[0], b[3]) for b in behind),
-        ]
-        if any(low - half < x < high + half for low, high in taken_by):
+        if any(left - half < x < right + half for left, right in there):
             continue
         low, high = _outline(points + (x, back, 0), room)
         whole = np.abs([low, high]).max() < 0.98 or (room.setting == "room" and "rise" not in DRESSING[name])
         if whole and all((np.maximum(low, other[0]) > np.minimum(high, other[1])).any() for other in taken):
-            return [(p.moved(np.eye(3), (x, back, 0)), surface(paint, "", "", "")) for paint, p in made]
+            return _at_wall(name, x, back)
     return []
+
+
+def _at_wall(name: str, x: float, back: float) -> list[tuple[Patches, Surface]]:
+    return [(p.moved(np.eye(3), (x, back, 0)), surface(paint, "", "", "")) for paint, p in dressing_of(name)]
 
 
 def _outline(points: np.ndarray, room: Room) -> np.ndarray:

@@ -392,7 +392,7 @@ def _pillow(numbers: Numbers) -> Patches:
     bulge /= bulge.max()
     pinch = 1 - 0.08 * (1 - y**2) * np.abs(x), 1 - 0.08 * (1 - x**2) * np.abs(y)
     sides = []
-    for sign, height in ((1, 0.24 + 0.76 * bulge), (-1, 0.24 - 0.24 * np.minimum(1, 1.5 * bulge))):
+    for sign, height in ((1, 0.23 + 0.77 * bulge), (-1, 0.23 - 0.23 * np.minimum(1, 1.5 * bulge))):
         points = np.stack([wide * x * pinch[0], deep * y * pinch[1], high * height], 2)
         along = [  # so that no pattern is stretched where the cloth is steep
             np.concatenate([0 * steps.take([0], axis), steps.cumsum(axis)], axis) - steps.cumsum(axis).take([23], axis)
