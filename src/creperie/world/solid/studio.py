@@ -322,7 +322,7 @@ def _glass_mesh(mi: Any, parts: Sequence[tuple[Patches, Surface]]) -> Any:
     placed = [dot]
     for k, (patches, look) in enumerate(parts):
         own = linear(look.rgb)
-        colours[0, k % 16] = (own / own.max()) ** 0.35 if own.max() > 0.016 else (0.95, 0.98, 0.975)
+        colours[0, k % 16] = (own / own.max()) ** 0.5 if own.max() > 0.016 else (0.95, 0.98, 0.975)
         placed.append(replace(patches, uv=np.full(patches.uv.shape, (k % 16 + 0.5) / 16)))
     bitmap = {"type": "bitmap", "bitmap": mi.Bitmap(colours), "raw": True, "filter_type": "nearest"}
     props = mi.Properties()
