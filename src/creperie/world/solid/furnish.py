@@ -50,7 +50,7 @@ def surroundings(room: Room) -> list[tuple[Patches, Surface]]:
         parts.append((plane((-wide / 2, -500, -72), (wide, 0, 0), (0, 500 + back, 0)), Surface((116, 98, 84), 0.8)))
     else:
         parts.append((plane((-wide / 2, -500, 0), (wide, 0, 0), (0, 500 + back, 0)), below))
-    if room.things and (room.wall + room.ground) % 3 == 1:
+    if room.things and (room.wall + room.ground) % 3 in ((1,) if table else (1, 2)):
         parts += _rug(room)
     if table and room.wall % 2:
         tiles = large_look("walls", 7, 6)
@@ -126,18 +126,12 @@ def _window(room: Room) -> tuple[list[tuple[Patches, Surface]], tuple[float, ...
         parts += [(joined(curtain), cloth), (joined(bar), Surface((104, 80, 58), 0.4))]
     behind = [box for box in map(box_of, room.things) if box[4] > back - 14]
     if not table and all(box[3] < x0 or box[0] > x1 for box in behind):
-        parts.append((_radiator(x0 + 5, x1 - 5, back), _PAINT))
+        parts += _at_wall("radiator", x, back)
     return parts, (x0, sill, x1, top)
 
 
 _KNOB = build("ball", (0, 0, 0, 2, 2, 2))
 _RING = build("arc", (0.3, 0, 0, 1.5, 1.5, 0, 360)).moved(turned("z", 90))
-
-
-def _radiator(x0: float, x1: float, back: float) -> Patches:
-    rib = build("box", (0, back - 9, 14, 3.8, back - 3, 60, 1.2))
-    ribs = _copies(rib, [(x, 0, 0) for x in np.arange(x0, x1 - 3, 5)])
-    return joined([ribs, *(build("box", (x0, back - 7.5, z, x1, back - 4.5, z + 3, 0.8)) for z in (18, 53))])
 
 
 def _dressing(room: Room, window: tuple[float, ...]) -> list[tuple[Patches, Surface]]:
@@ -146,7 +140,7 @@ def _dressing(room: Room, window: tuple[float, ...]) -> list[tuple[Patches, Surf
     """
     names = [name for name, piece in DRESSING.items() if piece["setting"] == room.setting]
     first = room.aim_x + 3 * room.ground + 5 * room.wall
-    share = 1.0 if room.setting == "table" else 0.5  # furniture may be behind the edge of a thing
+    share = 1.0 if room.setting == "table" else 0.3  # furniture may be behind the edge of a thing
     taken = [_outline(points_of(thing, 40), room) for thing in room.things]
     taken = [box.mean(0) + share * (box - box.mean(0)) for box in taken]
     made: list[tuple[Patches, Surface]] = []
@@ -169,19 +163,22 @@ def _piece(
     back, (eye, aim) = WALL[room.setting], camera_of(room)
     half, deep = DRESSING[name]["half"], DRESSING[name]["deep"]
     seen = (back - eye[1]) * math.tan(math.radians(VIEW / 2))
-    if any(box_of(thing)[4] > back - deep - 2 for thing in room.things):
-        return []
-    made = dressing_of(name)
-    points = np.concatenate([patches.points.reshape(-1, 3)[::7] for _, patches in made])
-    for share in (-0.55, 0.55, -0.7, 0.7, -0.35, 0.35):
+    there = [(box[0], box[3]) for box in map(box_of, room.things) if box[4] > back - deep - 2]
+    there += [(window[0] - 20, window[2] + 20)] if "wall" in DRESSING[name] else []
+    points = np.concatenate([patches.points.reshape(-1, 3)[::7] for _, patches in dressing_of(name)])
+    for share in (-0.55, 0.55, -0.7, 0.7, -0.35, 0.35, -0.95, 0.95):
         x = aim[0] + (share if room.wall % 2 else -share) * seen
-        if "wall" in DRESSING[name] and window[0] - half - 20 < x < window[2] + half + 20:
+        if any(left - half < x < right + half for left, right in there):
             continue
         low, high = _outline(points + (x, back, 0), room)
-        whole = np.abs([low, high]).max() < 0.98 or room.setting == "room"
+        whole = np.abs([low, high]).max() < 0.98 or (room.setting == "room" and "rise" not in DRESSING[name])
         if whole and all((np.maximum(low, other[0]) > np.minimum(high, other[1])).any() for other in taken):
-            return [(p.moved(np.eye(3), (x, back, 0)), surface(paint, "", "", "")) for paint, p in made]
+            return _at_wall(name, x, back)
     return []
+
+
+def _at_wall(name: str, x: float, back: float) -> list[tuple[Patches, Surface]]:
+    return [(p.moved(np.eye(3), (x, back, 0)), surface(paint, "", "", "")) for paint, p in dressing_of(name)]
 
 
 def _outline(points: np.ndarray, room: Room) -> np.ndarray:
@@ -231,7 +228,8 @@ def _rug(room: Room) -> list[tuple[Patches, Surface]]:
     trim = replace(best, rgb=(red, green, blue), texture="weave")
     thread = plane((0, 0, 0.06), (5, 0, 0), (0, 0.8, 0))
     fringe = _copies(thread, [(x, y, 0) for x in (x0 - 5, x1) for y in np.arange(y0, y1, 1.5)])
-    stripes = [(0.0, best), (0.45 * border, trim), (0.75 * border, best)]
+    inner = best if table else replace(best, texture="large kilim", tiles=20.0)
+    stripes = [(0.0, best), (0.45 * border, trim), (0.75 * border, inner)]
     ends = [] if table else [(fringe, Surface((214, 202, 178), 0.9))]
     return ends + [
         (plane((x0 + s, y0 + s, 0.05 + 0.02 * k), (x1 - x0 - 2 * s, 0, 0), (0, y1 - y0 - 2 * s, 0)), look)

@@ -67,14 +67,13 @@ def turned(axis: str, degrees: float) -> np.ndarray:
     return matrix
 
 
-def build(shape: str, numbers: Numbers, fine: bool = False) -> Patches:
+def build(shape: str, numbers: Numbers) -> Patches:
     """Return the patches of one part. `shape` is the name of a shape, with an optional suffix after "|" that makes
     copies. A number in the suffix is the number of copies around the z axis; letters are axes along which a mirror
-    image is added. For example, "turn y|x" is the shape "turn y" and its mirror image along x. With `fine`, round
-    shapes have more and smoother patches, for pictures.
+    image is added. For example, "turn y|x" is the shape "turn y" and its mirror image along x.
     """
     name, _, copies = shape.partition("|")
-    patches = (_FINE.get(name, _SHAPES[name]) if fine else _SHAPES[name])(numbers)
+    patches = _SHAPES[name](numbers)
     if copies.isdigit():
         return joined([patches.moved(turned("z", 360 * k / int(copies))) for k in range(int(copies))])
     for axis in copies:
@@ -228,44 +227,35 @@ def _arc(numbers: Numbers) -> Patches:
     return _tube((radius, *np.stack([x + wide * np.cos(at), 0 * at, z + high * np.sin(at)], 1).ravel()))
 
 
-def _cut(numbers: Numbers, low: float, high: float, scale: float = 1.0, *, steps: int = 4) -> Patches:
+def _cut(numbers: Numbers, low: float, high: float, scale: float = 1.0) -> Patches:
     """Return a solid between the heights `low` and `high`. `numbers` are the points (x, y) of its outline, which is
-    scaled by `scale` at the lower height. Slight bends of the outline are rounded, with `steps` steps per side; sharp
-    corners stay sharp. The upper and lower edges are bevelled.
+    scaled by `scale` at the lower height, as for a hull. Slight bends of the outline are rounded; sharp corners stay
+    sharp. The upper and lower edges are rounded.
     """
     corners = np.array(numbers, float).reshape(-1, 2)
     if _area(corners) < 0:
         corners = corners[::-1]
-    sides = _curve(np.concatenate([corners[-1:], corners, corners[:2]]), steps)[1:-1]
-    middle, bevel = corners.mean(0), 0.4 if high - low > 3 else 0.0
-    inset = 1 - bevel / np.ptp(corners, axis=0).min()
-    parts = []
-    for at, way in sides:
-        facing = np.concatenate([way[:, 1:], -way[:, :1], 0 * way[:, :1]], 1)
-        facing /= np.maximum(np.linalg.norm(facing, axis=1, keepdims=True), 1e-9)
-        rings = [
-            np.concatenate([(at - middle) * size + middle, np.full((len(at), 1), z)], 1)
-            for size, z in (
-                (0, low),
-                (scale * inset, low),
-                (scale, low + bevel),
-                (1, high - bevel),
-                (inset, high),
-                (0, high),
-            )
+    middle, least = corners.mean(0), np.ptp(corners, axis=0).min()
+    bevel = min(0.7, 0.16 * least) if high - low > 3 else 0.0
+    inset = bevel / least
+    turn, rise = np.radians([0, 22, 45, 68, 90] if bevel else [90]), np.linspace(0, 1, 2 if scale == 1 else 9)
+    sizes = np.concatenate(
+        [
+            scale * (1 - inset * (1 - np.sin(turn))),
+            (scale + (1 - scale) * rise**0.6)[1:-1],
+            1 - inset * (1 - np.sin(turn[::-1])),
         ]
-        t = np.linspace(0, 1, 2 if scale == 1 else 1 + 2 * (steps - 4))[:, None, None] if steps > 4 else None
-        if t is None or len(t) == 2:
-            parts.append(grid(np.stack(rings[2:4]), np.stack([facing, facing])))
-        else:  # a hull is round
-            outline = rings[2] + (rings[3] - rings[2]) * np.concatenate([t, t, 0 * t], 2) ** 0.6
-            outline = np.concatenate([outline[..., :2], rings[2][:, 2:] + (rings[3] - rings[2])[:, 2:] * t], 2)
-            along = np.concatenate([way, 0 * way[:, :1]], 1)
-            normals = np.cross(along[None], np.gradient(outline, axis=0))
-            parts.append(grid(outline, normals / np.maximum(np.linalg.norm(normals, axis=2, keepdims=True), 1e-9)))
-        for pair in (rings[:2], rings[1:3], rings[3:5], rings[4:]):
-            flat = grid(np.stack(pair))
-            parts.append(Patches(flat.points, flat.normals, flat.points[..., :2] / TILE))
+    )
+    edge = bevel * (1 - np.cos(turn))
+    heights = np.concatenate([low + edge, (low + bevel + (high - low - 2 * bevel) * rise)[1:-1], high - edge[::-1]])
+    parts = []
+    for at, _ in _curve(np.concatenate([corners[-1:], corners, corners[:2]]), 9)[1:-1]:
+        flat = (at - middle) * sizes[:, None, None] + middle
+        points = np.concatenate([flat, np.broadcast_to(heights[:, None, None], (*flat.shape[:2], 1))], 2)
+        parts.append(_smooth(points))
+        for ring in (points[0], points[-1]):
+            cap = grid(np.stack([ring, ring * (0, 0, 1) + (*middle, 0)]))
+            parts.append(Patches(cap.points, cap.normals, cap.points[..., :2] / TILE))
     return joined(parts)
 
 
@@ -293,17 +283,8 @@ def _cut_x(numbers: Numbers) -> Patches:
 
 
 def _leaf(numbers: Numbers) -> Patches:
-    x, y, z, turn, length, width, rise = numbers
-    t, side = np.linspace(0, 1, 13)[:, None], np.array([[-1.0, 0, 1]])
-    wide = width / 2 * np.sin(np.pi * np.clip(t * 0.97 + 0.03, 0, 1)) ** 0.8 * side
-    high = rise * np.sin(np.pi * 0.62 * t) + 0.18 * np.abs(wide)
-    leaf = np.stack(np.broadcast_arrays(length * t**1.3 + 0 * side, wide, high), 2)
-    return grid(leaf).moved(turned("z", turn), (x, y, z))
-
-
-def _blade(numbers: Numbers) -> Patches:
-    """Return a leaf as made by `_leaf`, but bent smoothly and with a pointed tip. `numbers` are the position (x, y, z),
-    the angle around the z axis, and the leaf's length, width and rise.
+    """Return a bent leaf with a pointed tip. `numbers` are the position (x, y, z), the angle around the z axis, and the
+    leaf's length, width and rise.
     """
     x, y, z, turn, length, width, rise = numbers
     t, side = np.linspace(0, 1, 25)[:, None], np.linspace(-1, 1, 7)[None]
@@ -362,17 +343,16 @@ def _print(numbers: Numbers) -> Patches:
     return joined(words)
 
 
-def _canopy(numbers: Numbers, *, smooth: bool = False) -> Patches:
+def _canopy(numbers: Numbers) -> Patches:
+    """Return the cloth of an umbrella, with eight ribs. `numbers` are its radius and the heights of rim and top."""
     radius, rim, top = numbers
-    t, turn = np.linspace(0, 1, 13)[:, None], np.linspace(0, 2 * np.pi, 65)[None, :]
-    t = np.maximum(t, 0.01) if smooth else t
-    sag = np.abs(np.sin(4 * turn)) ** 0.8  # between the ribs
+    t, turn = np.linspace(0.01, 1, 13)[:, None], np.linspace(0, 2 * np.pi, 65)[None, :]
+    sag = np.abs(np.cos(4 * turn)) ** 0.8  # between the ribs
     r = radius * t * (1 - 0.09 * sag * t)
     points = np.stack(
         np.broadcast_arrays(r * np.cos(turn), r * np.sin(turn), top - (top - rim) * t**2.2 + 3 * sag * t**2), 2
     )
-    uv = np.stack(np.broadcast_arrays(turn * 16 / np.pi, t * radius / TILE), 2)
-    return _smooth(points, uv) if smooth else grid(points, None, uv)
+    return _smooth(points, np.stack(np.broadcast_arrays(turn * 16 / np.pi, t * radius / TILE), 2))
 
 
 def _furl(numbers: Numbers) -> Patches:
@@ -402,24 +382,45 @@ def fuzz(patches: Patches, count: int, length: float) -> Patches:
 
 
 def _pillow(numbers: Numbers) -> Patches:
+    """Return a cushion, flattened below by its own weight. Folds run from its seams to its middle."""
     wide, deep, high = numbers
-    t = np.sin(np.linspace(-np.pi / 2, np.pi / 2, 25))
+    t = np.sin(np.linspace(-np.pi / 2, np.pi / 2, 49))
     x, y = np.meshgrid(t, t)
-    bulge = ((1 - x**4) * (1 - y**4)) ** 0.45
+    folds = np.sin(13 * x + 2 * np.sin(3 * y)) * (1 - x**2) * y**4 + np.sin(11 * y + 2 * np.sin(4 * x)) * x**4
+    folds = folds + 1.5 * np.cos(17 * (np.abs(x) - np.abs(y))) * (x * y) ** 4
+    bulge = ((1 - x**4) * (1 - y**4)) ** 0.45 * (1 + 0.07 * folds - 0.1 * np.exp(-6 * ((x - 0.2) ** 2 + y**2)))
+    bulge /= bulge.max()
     pinch = 1 - 0.08 * (1 - y**2) * np.abs(x), 1 - 0.08 * (1 - x**2) * np.abs(y)
     sides = []
-    for sign, share in ((1, 0.88), (-1, 0.12)):  # its own weight flattens it below
-        points = np.stack([wide * x * pinch[0], deep * y * pinch[1], high * (0.12 + sign * share * bulge)], 2)
-        dx, dy = np.gradient(points, axis=1), np.gradient(points, axis=0)
-        normals = sign * np.cross(dx, dy)
-        normals /= np.maximum(np.linalg.norm(normals, axis=2, keepdims=True), 1e-9)
+    for sign, height in ((1, 0.23 + 0.77 * bulge), (-1, 0.23 - 0.23 * np.minimum(1, 1.5 * bulge))):
+        points = np.stack([wide * x * pinch[0], deep * y * pinch[1], high * height], 2)
         along = [  # so that no pattern is stretched where the cloth is steep
-            np.concatenate([0 * steps.take([0], axis), steps.cumsum(axis)], axis) - steps.cumsum(axis).take([11], axis)
+            np.concatenate([0 * steps.take([0], axis), steps.cumsum(axis)], axis) - steps.cumsum(axis).take([23], axis)
             for axis in (1, 0)
             for steps in [np.linalg.norm(np.diff(points, axis=axis), axis=2)]
         ]
-        sides.append(grid(points, normals, np.stack(along, 2) / TILE))
+        side = _smooth(points, np.stack(along, 2) / TILE)
+        sides.append(Patches(side.points, sign * side.normals, side.uv))
     return joined(sides)
+
+
+def _books(numbers: Numbers) -> Patches:
+    """Return some of the books in rows: every `count`-th from number `first`, or with `band` a band around the spine of
+    each. `numbers` are `first`, `count` and `band`, and for each row its left and right ends, its floor and its height.
+    """
+    first, count, band = map(int, numbers[:3])
+    chance = iter(np.random.PCG64(5).random_raw(400) / 2.0**64)
+    made = []
+    for k, (left, right, floor, high) in enumerate(np.reshape(numbers[3:], (-1, 4))):
+        while left < right - 4.6:
+            wide, tall, deep = (
+                low + more * next(chance) for low, more in ((2, 2.6), (0.74 * high, 0.22 * high), (7, 2))
+            )
+            if int(left * 7 + k) % count == first or band:
+                z0, z1, d = (floor + 0.76 * tall, floor + 0.82 * tall, 0.06) if band else (floor, floor + tall, 0)
+                made.append(_box((left - d, -deep - d, z0, left + wide + d, 11, z1, 0.25 if not band else 0)))
+            left += wide + 0.15
+    return joined(made)
 
 
 _SHAPES: dict[str, Callable[[Numbers], Patches]] = {
@@ -436,15 +437,10 @@ _SHAPES: dict[str, Callable[[Numbers], Patches]] = {
     "label": _label,
     "leaf": _leaf,
     "bloom": _bloom,
-    "basketry": _turn,
+    "basketry": _basketry,
     "print": _print,
     "canopy": _canopy,
     "furl": _furl,
     "pillow": _pillow,
-}
-_FINE: dict[str, Callable[[Numbers], Patches]] = {
-    "cut z": lambda numbers: _cut(numbers[3:], *numbers[:3], steps=9),
-    "leaf": _blade,
-    "basketry": _basketry,
-    "canopy": lambda numbers: _canopy(numbers, smooth=True),
+    "books": _books,
 }

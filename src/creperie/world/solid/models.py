@@ -52,9 +52,9 @@ def parts_of(kind: str, state: str) -> tuple[tuple[str, Patches], ...]:
 
 @cache
 def drawn_of(kind: str, state: str, patterned: bool = False, number: int = 0) -> tuple[tuple[str, Patches], ...]:
-    """Return the parts of a thing for pictures: more detailed and smoother than those of `parts_of`, which serve to
-    compute relations. `number` selects one of several letters on a toy block. If `patterned`, parts such as labels
-    are left out.
+    """Return the parts of a thing for pictures, with details that `parts_of`, which serves to compute relations, does
+    not have. `number` selects one of several letters on a toy block, or a mirror image. If `patterned`, parts such as
+    labels are left out.
     """
     model = _MODELS[kind]
     rows = [*model.get("parts", ()), *(model.get(state, ()) if state else ())]
@@ -65,21 +65,24 @@ def drawn_of(kind: str, state: str, patterned: bool = False, number: int = 0) ->
     rows += [*model.get("detail", ()), *model.get(f"detail {state}", ())]
     rows += [] if patterned else model.get("seams", [])
     rows = [row for row in rows if not patterned or row[0] not in model.get("label", ())]
-    return _assembled(model, state, rows, True)
+    parts = _assembled(model, state, rows)
+    mirrored = np.diag([-1.0 if model.get("mirrored") and number % 2 else 1.0, 1, 1])
+    return tuple((paint, patches.moved(mirrored)) for paint, patches in parts)
 
 
 @cache
 def dressing_of(name: str) -> tuple[tuple[str, Patches], ...]:
-    """Return the parts of a decoration at the wall as (paint, patches) pairs, with the wall at y = 0."""
-    return _assembled({}, "", DRESSING[name]["parts"], True)
+    """Return the parts of a decoration at the wall as (paint, patches) pairs, with the wall at y = 0 and the ground
+    at z = 0.
+    """
+    parts = _assembled({}, "", DRESSING[name]["parts"])
+    return tuple((paint, patches.moved(np.eye(3), (0, 0, DRESSING[name].get("rise", 0)))) for paint, patches in parts)
 
 
-def _assembled(
-    model: dict[str, Any], state: str, rows: list[Any], fine: bool = False
-) -> tuple[tuple[str, Patches], ...]:
+def _assembled(model: dict[str, Any], state: str, rows: list[Any]) -> tuple[tuple[str, Patches], ...]:
     paints: dict[str, list[Patches]] = {}
     for paint, shape, *numbers in rows:
-        paints.setdefault(paint, []).append(build(shape, numbers, fine))
+        paints.setdefault(paint, []).append(build(shape, numbers))
     parts = [(paint, joined(patches)) for paint, patches in paints.items()]
     if state in model.get("pose", {}):
         parts = [(paint, patches.moved(turned(*model["pose"][state]))) for paint, patches in parts]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -65,7 +65,7 @@ def _texture(name: str) -> np.ndarray:
     if name == "wood":
         return _grain()
     if name == "painted":
-        return 0.8 + 0.2 * _grain()
+        return 0.62 + 0.38 * _grain()
     if name == "weave":
         return 0.86 + 0.14 * np.where((x // 4 + y // 4) % 2, np.sin(x * np.pi / 4) ** 2, np.sin(y * np.pi / 4) ** 2)
     if name == "wicker":
@@ -146,6 +146,8 @@ class Surface:
             cloth = np.tile(tile, (512 // len(tile), 1, 1))
             cloth[250:] = 146, 134, 112
             return cloth
+        if self.texture == "canvas":
+            return _landscape()
         if self.texture.startswith("large "):
             return large_picture(self.rgb, self.texture[6:])
         return bitmap(self.rgb, self.texture, self.pattern)
@@ -157,6 +159,10 @@ def surface(paint: str, colour: str, material: str, pattern: str) -> Surface:
     """
     if paint == "wood":
         return Surface(NATURAL["wood"], 0.45, texture="wood", tiles=3.5)
+    if paint == "canvas":
+        return Surface((255, 255, 255), 0.6, texture="canvas", tiles=12)
+    if paint == "kilim":
+        return replace(large_look("rugs", 1, 10), texture="large kilim")
     if paint == "flame":
         return Surface((255, 240, 220), light=(1, 1, 1), texture="flame", tiles=1.2)
     if paint == "bulb":
@@ -169,6 +175,25 @@ def surface(paint: str, colour: str, material: str, pattern: str) -> Surface:
     tiles = 3.5 if texture == "wood" else 0.5 if texture == "weave" and not pattern else 1
     light = (3.4, 2.5, 1.5) if paint == "lit" else ()
     return Surface(rgb, roughness, metallic, texture, pattern, tiles, material == "glass", light)
+
+
+@cache
+def _landscape() -> np.ndarray:
+    """Return a painting of hills by a lake: (256, 256, 3) uint8. Its lowest row is the first, its middle column too."""
+    x, height = np.arange(256)[None], (np.arange(256)[:, None] * 48 / 256 - 8) / 24
+    clouds = np.clip(2.6 * _noise(256, 16, 31, 2) + 0.8 * _noise(256, 64, 32) - 2, 0, 0.8)[..., None]
+    sky = np.clip(height, 0, 1)[..., None] * (-130, -70, 0) + np.array((246, 214, 170))
+    scene = sky * (1 - clouds) + clouds * np.array((246, 240, 230))
+    for level, rough, k, colour in (
+        (0.66, 0.3, 33, (112, 130, 158)),
+        (0.52, 0.26, 34, (74, 104, 92)),
+        (0.36, 0.02, 35, (168, 186, 190)),
+        (0.2, 0.14, 36, (122, 112, 44)),
+    ):
+        ridge = level + rough * (_noise(256, 8, k)[0] - 0.5) + 0.04 * (_noise(256, 32, k + 5)[0] - 0.5)
+        tone = 0.8 + 0.4 * _noise(256, 64, k + 9, 4)[..., None]
+        scene = np.where((height < ridge[x])[..., None], np.array(colour) * tone, scene)
+    return np.clip(scene * (0.9 + 0.16 * _noise(256, 128, 39)[..., None]), 0, 255).astype(np.uint8)
 
 
 def large_look(table: str, number: int, tiles: float) -> Surface:
@@ -228,10 +253,13 @@ def large_picture(colour: Rgb, style: str) -> np.ndarray:
         shade = (0.3 + 0.76 * _grain()[across // 2 % 256, along // 2 % 256]) * tone * np.where(seam, 0.7, 1.04)
     if style == "gingham":
         shade = shade * (1.66 - 0.36 * (x // 32 % 2) - 0.36 * (y // 32 % 2))
-    if style == "woven":
+    if style == "kilim":  # diamonds in steps
+        u, v = (np.abs(a % 128 - 64) // 8 for a in (x, y))
+        shade = shade * np.array([1.16, 0.78, 1, 1, 0.86, 1, 1.1, 0.8])[(u + v) // 2 % 8]
+    if style in ("woven", "kilim"):
         over = (x // 8 + y // 8) % 2  # threads, and no long lines: they would look like boards
         thread = np.sin(np.where(over, x, y) * np.pi / 8) ** 2
-        shade = (0.9 + 0.1 * thread) * (0.95 + 0.1 * _noise(512, 64, 9))
+        shade = shade * (0.9 + 0.1 * thread) * (0.98 + 0.1 * _noise(512, 64, 9))
     if style in ("planks", "board"):  # a board has no seams
         row = y // 64
         grain = _grain(512)
