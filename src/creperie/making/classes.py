@@ -15,7 +15,7 @@ from typing import Any
 from creperie.lang import age_of, common_senses, excludes, gender_of, is_above, kind_of, lemma, open_wordnet, words
 from creperie.making.atoms import base_of, look_of, name_words, named
 from creperie.making.data import read_data
-from creperie.making.verbs import is_name
+from creperie.making.verbs import is_name, topics
 
 #: WordNet's files of what a class may hold: animals, artefacts, communication (books), food, places, people, plants.
 _SEEN = frozenset((5, 6, 10, 13, 15, 17, 18, 20, 27))
@@ -33,7 +33,9 @@ class ThingClass:
     without: frozenset[str] = frozenset()  #: nouns of WordNet; what is below one of them is not in the class
 
     def covers(self, noun: str) -> bool:
-        return not self.above.isdisjoint(_above(noun)) and self.without.isdisjoint(_above(noun))
+        own, other = topics(self.members[0])[:1], topics(noun)[:1]
+        alike = own == other or {*own, *other}.isdisjoint(_LIVING)  # a snowboarder is no slipper
+        return alike and not self.above.isdisjoint(_above(noun)) and self.without.isdisjoint(_above(noun))
 
     def fits(self, links: set[str]) -> bool:
         return "*" in self.links or not self.links.isdisjoint(links)

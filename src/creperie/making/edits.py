@@ -107,7 +107,9 @@ def other_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
     }  # for a class, its links tell what its members do
     for noun in objects(doc):
         there = any(c.dep_ == "expl" for c in noun.head.lefts)
-        if (noun.dep_ == "attr" and not there) or any(_refers(t, noun) for t in doc) or _is_bound_noun(noun):
+        if (noun.dep_ == "attr" and not there) or any(_refers(t, noun) or _refers(noun, t) for t in doc if t != noun):
+            continue
+        if _is_bound_noun(noun):
             continue
         base, span = bases[noun.i], [noun]
         others = rivals(base) if kind_of(base) not in tied else ()
@@ -139,6 +141,8 @@ def _fitting(noun: Any, base: str, others: Iterable[str], bases: list[str]) -> I
     if "kitchen" in (base, *class_mates(base)) and is_furnished(doc):
         return  # with a toilet
     aged = any(w in ("little", "small", "tiny") or dimension_of(w) == "age" for w in beside)
+    bare = noun.tag_ == "NN" and noun.dep_ in ("dobj", "pobj") and lacks_determiner(noun)
+    bare = bare and any(t.dep_ == "det" for t in doc)  # porridge and a glass of milk
     for new in others:
         if may_both_hold(noun, new) or fits_only_old(noun, new):
             continue
@@ -146,6 +150,8 @@ def _fitting(noun: Any, base: str, others: Iterable[str], bases: list[str]) -> I
             continue
         if any(is_above(t, new) for t in things_said):
             continue  # knives, where there is cutlery
+        if bare and not is_mass(new):
+            continue
         if is_mass(new) != is_mass(base) and (is_mass(new) or not _SINGULAR.intersection(beside)):
             continue
         if age_of(new) != age_of(base) and aged:
@@ -233,7 +239,9 @@ def _is_joint(noun: Any) -> bool:
         return True
     bare = near is None or near.tag_ not in ("DT", "PRP$", "JJ", "CD")
     subject = noun.tag_ == "NNS" and noun.dep_ == "nsubj" and noun.head.i == noun.i + 1  # Firefighters drag a hose
-    return bare and not subject and noun.i + 1 < len(doc) and noun.nbor(1).tag_ in ("NN", "NNS", "VBP", "VB")
+    after = noun.nbor(1).tag_ if noun.i + 1 < len(doc) else ""
+    joined = near is not None and near.tag_ in ("JJ", "VBN", "VBD") and not dependents(noun, "det", "poss", "nummod")
+    return (bare and not subject and after in ("NN", "NNS", "VBP", "VB")) or (joined and after in ("NN", "NNS"))
 
 
 # -- attributes ------------------------------------------------------------------------------------------------------

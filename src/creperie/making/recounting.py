@@ -292,6 +292,8 @@ def _made_alone(doc: Any, noun: Any) -> CaptionEdit | None:
         return None
     if acts and (is_reciprocal(base_of(noun.head)) or _is_title(noun)):
         return None
+    if any(t.dep_ == "pobj" and _is_distributed(t) for t in doc[noun.i + 1 :] if t.tag_ == "NNS" and not [*t.lefts]):
+        return None  # people on surfboards
     if topics(base)[:1] == (14,) or (noun.i + 1 < len(doc) and noun.nbor(1).tag_[:2] == "NN"):
         return None  # sports highlights
     if any(t.tag_ == "NNS" and t.i > noun.i and t.head.lower_ in ("with", "in") for t in noun.subtree):
@@ -392,7 +394,8 @@ def _is_distributed(noun: Any) -> bool:
     """
     if noun.dep_ == "dobj" or noun.head.lower_ in ("with", "as", "like") or is_worn(base_of(noun)):
         return True
-    return noun.head.lower_ in ("in", "on", "astride") and sort_here(noun) in (*MADE, "animal", "person")
+    sort = sort_here(noun)
+    return noun.head.lower_ in ("in", "on", "astride") and (sort in (*MADE, "animal", "person") or not sort)
 
 
 def _may_do_alone(noun: Any) -> bool:
