@@ -4,7 +4,6 @@ many audits on one page.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -128,7 +127,11 @@ def audit(
         raise UsageError(f"expected one or two benchmarks, got {len(bench)}", hint="audit one, or compare two")
     parts = [load_part(spec, part, models.seed) for spec in bench]
     if len(parts) == 2:
-        return _compare(parts[0], parts[1], options.attackers, models)
+        sent = scoring_attackers(make_attackers(runnable_attackers(options.attackers, models)[0], models))
+        first, second = (part.name for part in parts)
+        rows = compare_pairwise(parts[0], parts[1], sent, progress=bar)
+        shown: Json = {"first": first, "second": second, "results": [asdict(row) for row in rows]}
+        return CommandResult(shown, lambda: show_comparison(first, second, rows))
     blind_audit = _run(parts[0], options, models, engine)
     blind_audit = replace(blind_audit, spec=bench[0], part=part.typed)
     changed = changed_options(options, part, models)
@@ -146,13 +149,6 @@ def _run(bench: Benchmark, options: AuditOptions, models: AttackerModels, engine
         click.echo(line, err=True)
 
     return run_audit(bench, options=options, models=models, engine=engine, progress=bar, announce=announce)
-
-
-def _compare(a: Benchmark, b: Benchmark, attackers: Sequence[str], models: AttackerModels) -> CommandResult:
-    sent = scoring_attackers(make_attackers(runnable_attackers(attackers, models)[0], models))
-    rows = compare_pairwise(a, b, sent, progress=bar)
-    shown = {"first": a.name, "second": b.name, "results": [asdict(row) for row in rows]}
-    return CommandResult(shown, lambda: show_comparison(a.name, b.name, rows))
 
 
 @dataclass(frozen=True)
