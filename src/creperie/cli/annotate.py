@@ -128,7 +128,7 @@ def revoke(study: str, annotator: str, db: Database) -> CommandResult:
 @answers
 def link(name: str, role: str, study: str, days: float, url: str, ends: bool, db: Database) -> CommandResult:
     """Give the owner or adjudicator NAME a new link to the owners' pages. The link is shown only once."""
-    from creperie.annotation import link_for, served_at
+    from creperie.annotation import Invitation, link_for, served_at
     from creperie.annotation import revoke as end
 
     if ends:
@@ -136,7 +136,7 @@ def link(name: str, role: str, study: str, days: float, url: str, ends: bool, db
         return CommandResult({"name": name, "revoked": count}, lambda: say(f"{name}: {count} links ended"))
     token = link_for(db, name, role, study, days)
     with db.read() as session:
-        made = f"{(url or served_at(session)).rstrip('/')}/join/{token}"
+        made = Invitation("", token).link(url or served_at(session))
     return CommandResult({"name": name, "role": role, "study": study, "link": made}, lambda: echo(made))
 
 
