@@ -1844,7 +1844,7 @@ class ItemStudy(_Framed):
 
     def __repr__(self) -> str: ...
 
-# from creperie.reporting.figures.accuracy import Levels as Levels
+# from creperie.reporting.figures.bars import Levels as Levels
 @dataclass(frozen=True)
 class Levels:
     """What to compare the models' accuracies with: chance and human accuracy, by subset."""
@@ -2067,7 +2067,7 @@ class Run(_RunHeader, _Framed):
     def save(self, folder: str | Path) -> Run:
         """Write the run atomically to `folder/<name>`, replacing an older run of that name; return the saved run."""
 
-# from creperie.reporting.figures.accuracy import Series as Series
+# from creperie.reporting.figures.bars import Series as Series
 @dataclass(frozen=True)
 class Series:
     """The accuracies of one model: a mapping from subset to (value, low, high)."""
@@ -2141,7 +2141,7 @@ class World:
         """Return (subset, kind, form) for each subset. A subset is named after its kind, followed by its form unless
         that is "choice"."""
 
-# from creperie.reporting.figures.accuracy import accuracy_by_subset as accuracy_by_subset
+# from creperie.reporting.figures.bars import accuracy_by_subset as accuracy_by_subset
 def accuracy_by_subset(series: Sequence[Series], levels: Levels = ..., *, title: str = "") -> Any:
     """Return a figure with one row per subset and, in each row, one dot per model. Ticks mark chance; diamonds
     mark human accuracy."""

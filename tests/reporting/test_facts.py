@@ -14,7 +14,7 @@ from tests.reporting.conftest import beside
 from creperie.bench import PAIRED, Item, choice, from_items, load
 from creperie.metrics import wilson
 from creperie.reporting import FactRow, RecipeFindings, fact_rows, published_table, render_table
-from creperie.reporting.figures.of_tables import imagenet_correlation
+from creperie.reporting.figures.of_runs import imagenet_correlation
 from creperie.reporting.tables.measure import MeasuredCell
 
 

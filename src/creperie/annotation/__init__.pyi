@@ -16,6 +16,7 @@ from creperie.annotation.export import export_study as export_study
 from creperie.annotation.export import exported as exported
 from creperie.annotation.export import read_export as read_export
 from creperie.annotation.export import study_record as study_record
+from creperie.annotation.links import Invitation as Invitation
 from creperie.annotation.links import invite as invite
 from creperie.annotation.links import link_for as link_for
 from creperie.annotation.links import local_owner_link as local_owner_link

@@ -78,11 +78,6 @@ class Participant(Visitor):
     study: StudyRow
 
     @property
-    def takes_part(self) -> bool:
-        """True unless the annotator was excluded or has withdrawn."""
-        return not (self.annotator.excluded or self.annotator.withdrawn)
-
-    @property
     def consent_due(self) -> str:
         """The version of the consent text that the annotator has yet to accept; empty if there is none."""
         version = settings_of(self.study.settings).consent_version
@@ -318,8 +313,8 @@ def _visitor(session: Session, query: Select[Link], lock: bool = False) -> Visit
     if first is None or first.Link.annotator_id is None:
         return Visitor(first.Link) if first else None
     annotator = session.get_one(Annotator, first.Link.annotator_id, with_for_update=lock)
-    who = Participant(first.Link, annotator, first.StudyRow)
-    return who if who.takes_part else None
+    gone = annotator.excluded or annotator.withdrawn
+    return None if gone else Participant(first.Link, annotator, first.StudyRow)
 
 
 def open_visit(session: Session, link: Link) -> str:

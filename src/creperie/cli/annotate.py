@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,8 +13,8 @@ from creperie.annotation import Address, ApplyPlan, StudyPlan
 from creperie.cli.annotate_people import COMMANDS
 from creperie.cli.app import CommandGroup
 from creperie.cli.options import EXISTING, FILE, database, open_place, options_of, study_command
-from creperie.cli.output import CommandResult, answers, echo, say
-from creperie.core import UsageError, counted, read_text
+from creperie.cli.output import CommandResult, answers, echo, print_table, say
+from creperie.core import Json, UsageError, called, counted, decimal, read_text
 
 if TYPE_CHECKING:
     from creperie.annotation import Database
@@ -128,7 +129,7 @@ def revoke(study: str, annotator: str, db: Database) -> CommandResult:
 @answers
 def link(name: str, role: str, study: str, days: float, url: str, ends: bool, db: Database) -> CommandResult:
     """Give the owner or adjudicator NAME a new link to the owners' pages. The link is shown only once."""
-    from creperie.annotation import link_for, served_at
+    from creperie.annotation import Invitation, link_for, served_at
     from creperie.annotation import revoke as end
 
     if ends:
@@ -136,7 +137,7 @@ def link(name: str, role: str, study: str, days: float, url: str, ends: bool, db
         return CommandResult({"name": name, "revoked": count}, lambda: say(f"{name}: {count} links ended"))
     token = link_for(db, name, role, study, days)
     with db.read() as session:
-        made = f"{(url or served_at(session)).rstrip('/')}/join/{token}"
+        made = Invitation("", token).link(url or served_at(session))
     return CommandResult({"name": name, "role": role, "study": study, "link": made}, lambda: echo(made))
 
 
@@ -160,7 +161,6 @@ def serve(db: Database, as_json: bool, address: Address) -> None:
 def show(study: str | None, db: Database) -> CommandResult:
     """Show the progress of STUDY and of its annotators; without a name, of all studies."""
     from creperie.annotation import all_studies, overview, study_named
-    from creperie.cli.annotate_text import show_overview, show_studies
 
     with db.read() as session:
         if study is None:
@@ -175,7 +175,6 @@ def agreement(study: str, db: Database) -> CommandResult:
     """Measure how far the annotators of STUDY agree, with coefficients (alpha, kappa) and their intervals."""
     from creperie.annotation import agreement as measure
     from creperie.annotation import disagreements, judged, study_named, study_record, task_named
-    from creperie.cli.annotate_text import show_agreement
 
     with db.read() as session:
         record = study_record(session, study_named(session, study))
@@ -258,7 +257,6 @@ def apply(
         write_applied,
     )
     from creperie.bench import load
-    from creperie.cli.annotate_text import show_applied, show_breakers
 
     db = open_place(place) if record is None else None
     try:
@@ -279,6 +277,79 @@ def apply(
         return CommandResult(refused, show, code=3)
     document = {**write_applied(db, done, plan), "applied": True}
     return CommandResult(document, lambda: show_applied(document))
+
+
+# -- showing ---------------------------------------------------------------------------------------------------------
+
+
+def show_studies(studies: Sequence[Json]) -> None:
+    rows = [
+        [s["study"], s["task"], called(s["place"], s["benchmark"]), s["state"], f"{s['done']} / {s['slots']}"]
+        for s in studies
+    ]
+    print_table(["study", "task", "benchmark", "state", "answers"], rows)
+
+
+def show_overview(seen: Json) -> None:
+    say(f"[bold]{seen['study']}[/] ({seen['task']}, {seen['state']}): {seen['done']} of {seen['slots']} answers")
+    rows = [[s["subset"], s["done"], s["slots"]] for s in seen["subsets"]]
+    print_table(["subset", "done", "of"], rows)
+    people = []
+    for a in seen["annotators"]:
+        attention = f"{a['attention_passed']} / {a['attention_asked']}"
+        figures = (decimal(a["median_seconds"], 1), attention, decimal(a["competence"], 2))
+        people.append([a["annotator"], a["answers"], a["skipped"], *figures, "; ".join(a["flags"])])
+    print_table(["annotator", "answers", "skipped", "median s", "attention", "accuracy", "flags"], people)
+    if seen["without_accuracy"]:
+        say("no accuracy: too few answers that can be compared with those of others or with known ones")
+    show_agreement(seen["agreement"], seen["disagreements"])
+    if seen["rule_breakers"]:
+        say("people who break the study's rules, so that `annotate apply` refuses:")
+        show_breakers(seen["rule_breakers"], seen["missing_without_them"])
+        say(f"next: creperie annotate exclude {seen['study']} --rules")
+
+
+def show_agreement(rows: Sequence[Json], disagreements: int) -> None:
+    if not rows:
+        say("no agreement yet: it needs two annotators who answered the same questions")
+        return
+    cells = []
+    for r in rows:
+        interval = f"{decimal(r['low'])} to {decimal(r['high'])}"
+        cells.append([r["dimension"], r["kind"], r["who"], decimal(r["value"]), interval, r["n"]])
+    print_table(["about", "coefficient", "who", "value", "95 % interval", "questions"], cells)
+    say(f"{counted(disagreements, 'question')} with different answers")
+
+
+def show_breakers(breakers: Sequence[Json], missing: int) -> None:
+    """Print which annotators break the rules of a study, and how many answers would be lost by excluding them."""
+    for one in breakers:
+        say("  {}: {}", one["annotator"], one["why"])
+    say(f"without them {counted(missing, 'answer')} would be missing")
+
+
+def show_applied(document: Json) -> None:
+    if breakers := document.get("rule_breakers"):
+        names = ", ".join(breakers)
+        say("[bold]applied as is[/]: the answers of {}, who break the study's rules, count", names)
+    if "kept" in document:
+        say(f"{document['kept']} items kept, {document['removed']} removed")
+        for fate, n in document["fates"].items():
+            say(f"  {n} {fate}")
+    if document.get("table"):
+        rows = [[decimal(v, 2) if isinstance(v, float) else v for v in row.values()] for row in document["table"]]
+        print_table(list(document["table"][0]), rows)
+    if "results" in document:
+        rows = [
+            [r["model"], r["task"], r["subset"], r["n"], decimal(r["accuracy"])]
+            for r in document["results"]
+            if r["subset"] == "all"
+        ]
+        print_table(["run", "task", "subset", "n", "accuracy"], rows)
+    say(f"from the record with digest {document['export']}")
+    for path in [document["folder"], *document["written_runs"]]:
+        if path:
+            say(f"written: {path}")
 
 
 for command in (new, invite, revoke, agreement, export, stop, close, go, *COMMANDS):

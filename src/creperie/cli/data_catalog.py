@@ -24,7 +24,7 @@ from creperie.cli.output import CommandResult, answers, bar, print_table, say
 from creperie.core import Json, counted, packaged_toml, percent
 
 if TYPE_CHECKING:
-    from creperie.bench import Downloaded, DownloadPlan
+    from creperie.bench import DownloadPlan
 
 
 @click.command("list")
@@ -83,7 +83,24 @@ def get(name: str, dry_run: bool, wish: DownloadOptions) -> CommandResult:
         "missing": [dict(m) for m in pictures.missing],
         "notes": list(got.notes),
     }
-    return CommandResult(document, lambda: _show_got(got), ok=got.complete)
+
+    def show() -> None:
+        subsets, files = got.benchmark.subsets, got.text.files
+        size = f"{counted(len(got.benchmark), 'item')} in {counted(len(subsets), 'subset')}"
+        click.echo(f"{got.entry.title}: {size}, in {got.folder}")
+        checked = sum(bool(f.get("same", f["pinned"])) for f in files)
+        sums = "all as pinned" if checked == len(files) else f"{checked} as pinned" if checked else "no checksum known"
+        click.echo(f"text: {counted(len(files), 'file')}, {size_text(sum(f['bytes'] for f in files))}, {sums}")
+        if pictures.needed:
+            click.echo(f"images: {pictures.here:,} of {pictures.needed:,} here, {pictures.fetched:,} fetched now")
+        for line in got.notes:
+            click.echo(f"note: {line}")
+        for gone in pictures.missing[:10]:
+            click.echo(f"missing: {gone['image']} ({gone['why']}), needed by {counted(len(gone['items']), 'item')}")
+        if len(pictures.missing) > 10:
+            click.echo(f"missing: {len(pictures.missing) - 10:,} more, all listed with --json")
+
+    return CommandResult(document, show, ok=got.complete)
 
 
 # -- what is known of a benchmark ------------------------------------------------------------------------------------
@@ -259,20 +276,3 @@ def _show_plan(planned: DownloadPlan) -> None:
         click.echo(f"images: {most}{planned.images:,} to fetch, about {size_text(planned.image_bytes or 0)}")
     for file in planned.files:
         click.echo(f"  {file.urls[0]}")
-
-
-def _show_got(got: Downloaded) -> None:
-    subsets, files, pictures = got.benchmark.subsets, got.text.files, got.pictures
-    size = f"{counted(len(got.benchmark), 'item')} in {counted(len(subsets), 'subset')}"
-    click.echo(f"{got.entry.title}: {size}, in {got.folder}")
-    checked = sum(bool(f.get("same", f["pinned"])) for f in files)
-    sums = "all as pinned" if checked == len(files) else f"{checked} as pinned" if checked else "no checksum known"
-    click.echo(f"text: {counted(len(files), 'file')}, {size_text(sum(f['bytes'] for f in files))}, {sums}")
-    if pictures.needed:
-        click.echo(f"images: {pictures.here:,} of {pictures.needed:,} here, {pictures.fetched:,} fetched now")
-    for line in got.notes:
-        click.echo(f"note: {line}")
-    for gone in pictures.missing[:10]:
-        click.echo(f"missing: {gone['image']} ({gone['why']}), needed by {counted(len(gone['items']), 'item')}")
-    if len(pictures.missing) > 10:
-        click.echo(f"missing: {len(pictures.missing) - 10:,} more, all listed with --json")

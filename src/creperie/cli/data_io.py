@@ -83,7 +83,25 @@ def import_(
     if options.out is not None:
         bench = save(bench, options.out, copy_images=options.copy_images, force=options.force, progress=bar)
     document = _describe(bench) | {"out": options.out, "notes": [unseen] if unseen else []}
-    return CommandResult(document, lambda: _show_import(document, bench))
+
+    def show() -> None:
+        counts = ((document["items"], "item"), (len(document["subsets"]), "subset"), (document["images"], "image"))
+        say("[bold]{}[/bold]: {}", document["name"], ", ".join(counted(n, what) for n, what in counts))
+        if document["columns"]:
+            named = (f"{role} = {', '.join(names)}" for role, names in document["columns"].items())
+            say("columns: {}", "; ".join(named))
+        for reason, n in document["reasons"].items():
+            example = next(s.id for s in bench.skipped if s.reason == reason)
+            say("[yellow]{:,} left out[/yellow] (such as {}): {}", n, example, reason)
+        show_notes(document["notes"])
+        rows = [row for item in _first(bench) for row in _item_rows(item)]
+        print_table(["subset", "id", "image", "true", "caption"], rows)
+        if document["out"] is None:
+            say("Nothing was written. To keep it, add: --out out/{}", document["name"])
+        else:
+            say("Written to {0}. Next: creperie data check {0}", document["out"])
+
+    return CommandResult(document, show)
 
 
 def _images_not_found(bench: Benchmark) -> str:
@@ -135,24 +153,6 @@ def _describe(bench: Benchmark) -> Json:
 
 def _first(bench: Benchmark) -> list[Item]:
     return list(islice(bench, _PREVIEW))
-
-
-def _show_import(document: Json, bench: Benchmark) -> None:
-    counts = ((document["items"], "item"), (len(document["subsets"]), "subset"), (document["images"], "image"))
-    say("[bold]{}[/bold]: {}", document["name"], ", ".join(counted(n, what) for n, what in counts))
-    if document["columns"]:
-        named = (f"{role} = {', '.join(names)}" for role, names in document["columns"].items())
-        say("columns: {}", "; ".join(named))
-    for reason, n in document["reasons"].items():
-        example = next(s.id for s in bench.skipped if s.reason == reason)
-        say("[yellow]{:,} left out[/yellow] (such as {}): {}", n, example, reason)
-    show_notes(document["notes"])
-    rows = [row for item in _first(bench) for row in _item_rows(item)]
-    print_table(["subset", "id", "image", "true", "caption"], rows)
-    if document["out"] is None:
-        say("Nothing was written. To keep it, add: --out out/{}", document["name"])
-    else:
-        say("Written to {0}. Next: creperie data check {0}", document["out"])
 
 
 def _item_rows(item: Item) -> Iterator[list[str]]:

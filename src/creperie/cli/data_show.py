@@ -202,23 +202,22 @@ def check(bench: str, part: PartOptions, no_images: bool, examples: int) -> Comm
         "counts": dict(Counter(f.code for f in findings)),
         "findings": [asdict(f) for f in findings],
     }
-    return CommandResult(document, lambda: _show_findings(loaded, findings, examples), ok=errors == 0)
 
+    def show() -> None:
+        by_code: dict[str, list[Finding]] = {}
+        for finding in findings:
+            by_code.setdefault(finding.code, []).append(finding)
+        for code, group in by_code.items():
+            mark = "[red]✗[/red]" if group[0].severity == "error" else "[yellow]·[/yellow]"
+            say(f"{mark} [bold]{code}[/bold] ({len(group):,})  [dim]{{}}[/dim]", CODES.get(code, ""))
+            for finding in group[:examples]:
+                key = "/".join(filter(None, (finding.subset, finding.item)))
+                say(f"    [cyan]{{}}[/cyan]{'  ' if key else ''}{{}}", key, finding.message)
+            if len(group) > examples:
+                say(f"    [dim]… and {len(group) - examples:,} more (--examples {len(group)}, or --json)[/dim]")
+        say(
+            ("\n" if findings else "") + f"{loaded.name}: {len(loaded):,} items, {counted(errors, 'error')}, "
+            f"{counted(len(findings) - errors, 'note')}"
+        )
 
-def _show_findings(bench: Benchmark, findings: Sequence[Finding], examples: int) -> None:
-    by_code: dict[str, list[Finding]] = {}
-    for finding in findings:
-        by_code.setdefault(finding.code, []).append(finding)
-    for code, group in by_code.items():
-        mark = "[red]✗[/red]" if group[0].severity == "error" else "[yellow]·[/yellow]"
-        say(f"{mark} [bold]{code}[/bold] ({len(group):,})  [dim]{{}}[/dim]", CODES.get(code, ""))
-        for finding in group[:examples]:
-            key = "/".join(filter(None, (finding.subset, finding.item)))
-            say(f"    [cyan]{{}}[/cyan]{'  ' if key else ''}{{}}", key, finding.message)
-        if len(group) > examples:
-            say(f"    [dim]… and {len(group) - examples:,} more (--examples {len(group)}, or --json)[/dim]")
-    errors = sum(f.severity == "error" for f in findings)
-    say(
-        ("\n" if findings else "") + f"{bench.name}: {len(bench):,} items, {counted(errors, 'error')}, "
-        f"{counted(len(findings) - errors, 'note')}"
-    )
+    return CommandResult(document, show, ok=errors == 0)

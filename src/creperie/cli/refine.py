@@ -11,7 +11,7 @@ from rich.markup import escape
 
 from creperie.auditing import AttackerModels
 from creperie.bench import PartOptions, load_part
-from creperie.cli.audit_text import show_verdict
+from creperie.cli.audit import show_verdict
 from creperie.cli.options import engine_options, options_of
 from creperie.cli.output import CommandResult, answers, bar, print_table, say
 from creperie.core import UsageError, option, with_interval

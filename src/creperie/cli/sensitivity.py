@@ -68,7 +68,20 @@ def sensitivity(
         cases: dict[str, Any] = {"others": probe.others} | ({"shuffles": probe.shuffles} if probe.shuffles else {})
         more: dict[str, Any] = {"order": {"captioner": probe.captioner}, "cases": cases}.get(probe.what, {})
         probed = PROBES[probe.what](bench, models, options, seed=probe.seed, progress=bar, **more)
-        return CommandResult(probed.document(), lambda: _show_probe(probed))
+
+        def show() -> None:
+            say(
+                "[bold]{}[/bold]  {:,} {}",
+                probed.benchmark,
+                probed.items,
+                "items" if probed.probe == "images" else "captions",
+            )
+            {"order": _show_order, "cases": _show_cases, "images": _show_images}[probed.probe](probed)
+            for why, count in probed.left_out.items():
+                if count:
+                    say("[yellow]left out[/yellow]: {:,} captions ({})", count, why)
+
+        return CommandResult(probed.document(), show)
     if len(models) > 1:
         raise UsageError(
             "prompts are varied for one model at a time", hint="pass --model only once, or pass --to order"
@@ -77,14 +90,6 @@ def sensitivity(
 
     measured = measure(bench, models[0], prompts=probe.prompts, options=options, progress=bar)
     return CommandResult(measured.document(), lambda: _show(measured))
-
-
-def _show_probe(probed: Probed) -> None:
-    say("[bold]{}[/bold]  {:,} {}", probed.benchmark, probed.items, "items" if probed.probe == "images" else "captions")
-    {"order": _show_order, "cases": _show_cases, "images": _show_images}[probed.probe](probed)
-    for why, count in probed.left_out.items():
-        if count:
-            say("[yellow]left out[/yellow]: {:,} captions ({})", count, why)
 
 
 def _show_order(probed: Probed) -> None:

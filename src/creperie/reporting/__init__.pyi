@@ -4,9 +4,9 @@ from creperie.reporting.continuous import badge_svg as badge_svg
 from creperie.reporting.continuous import junit_xml as junit_xml
 from creperie.reporting.continuous import markdown_summary as markdown_summary
 from creperie.reporting.continuous import sarif_log as sarif_log
-from creperie.reporting.figures.accuracy import Levels as Levels
-from creperie.reporting.figures.accuracy import Series as Series
-from creperie.reporting.figures.accuracy import accuracy_by_subset as accuracy_by_subset
+from creperie.reporting.figures.bars import Levels as Levels
+from creperie.reporting.figures.bars import Series as Series
+from creperie.reporting.figures.bars import accuracy_by_subset as accuracy_by_subset
 from creperie.reporting.figures.catalog import DRAWINGS as DRAWINGS
 from creperie.reporting.figures.catalog import FigureOptions as FigureOptions
 from creperie.reporting.figures.catalog import draw_figure as draw_figure

@@ -44,12 +44,14 @@ def table(
     text: Sequence[str] = (),
     links: Mapping[str, str] | None = None,
     seldom: Sequence[str] = (),
+    without: Sequence[str] = (),
 ) -> Markup:
     """Return an HTML table whose columns can be sorted by clicking. Columns named in `text` are left-aligned. Columns
-    named in `seldom` are left out if all their values are zero or missing.
+    named in `seldom` are left out if all their values are zero or missing, columns named in `without` always.
     """
     cells = list(rows)
-    keep = [k for k, name in enumerate(columns) if name not in seldom or any(row[k].value for row in cells)]
+    empty = [name for k, name in enumerate(columns) if name in seldom and not any(row[k].value for row in cells)]
+    keep = [k for k, name in enumerate(columns) if name not in (*empty, *without)]
     return part(
         "table", [columns[k] for k in keep], [[row[k] for k in keep] for row in cells], label, text, links or {}
     )
@@ -231,9 +233,8 @@ def comparison_table(
                 number(c.mcnemar.only_b),
             ]
         )
-    keep = [k for k in range(len(columns)) if not (pair and k in (0, 2, 3))]
-    cells = [[row[k] for k in keep] for row in shown]
-    return table([columns[k] for k in keep], cells, label=label, text=("task", "subset", "A", "B"))
+    said = ("task", "A", "B") if pair else ()
+    return table(columns, shown, label=label, text=("task", "subset", "A", "B"), without=said)
 
 
 def _span(row: ComparisonRow) -> tuple[float, float, float]:

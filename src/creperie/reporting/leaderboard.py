@@ -366,11 +366,10 @@ def _order(entry: LeaderboardEntry, task_name: str) -> tuple[int, float, str]:
     """Return the key by which a run is sorted on a task. The best result comes first (the lowest, if results are
     ranks). Runs without the task come last.
     """
-    result = entry.result(task_name)
-    if result is None or result["accuracy"] is None:
+    value = (entry.result(task_name) or {}).get("accuracy")
+    if value is None:
         return 1, 0.0, entry.name
-    value = float(result["accuracy"])
-    return 0, value if task(task_name).is_rank else -value, entry.name
+    return 0, float(value if task(task_name).is_rank else -value), entry.name
 
 
 STATIC = BoardLinks()

@@ -67,7 +67,7 @@ def _figures(group: RunGroup) -> Iterator[Drawn]:
 
 
 def _of_task(group: RunGroup, name: str) -> Iterator[Drawn]:
-    from creperie.reporting.figures.accuracy import accuracy_by_subset
+    from creperie.reporting.figures.bars import accuracy_by_subset
     from creperie.reporting.figures.of_runs import margins_figure, series_of
 
     series, levels = series_of(group, name)

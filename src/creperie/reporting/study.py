@@ -47,14 +47,13 @@ def study_in(places: Sequence[str | Path]) -> Path | None:
 
 def load_study(path: Path) -> TrainingStudy:
     """Return the study in a file. Raise a DataError if it cannot be shown as a page."""
-    hint = "write one with `creperie train study`"
     try:
         study = read_study(read_json(path))
         wrong = _wrong(study)
     except (KeyError, TypeError, AttributeError, ValueError) as e:
-        raise DataError(f"is not a study ({type(e).__name__}: {e})", where=str(path), hint=hint) from None
+        wrong = f"{type(e).__name__}: {e}"
     if wrong:
-        raise DataError(f"is not a study ({wrong})", where=str(path), hint=hint)
+        raise DataError(f"is not a study ({wrong})", where=str(path), hint="write one with `creperie train study`")
     return study
 
 

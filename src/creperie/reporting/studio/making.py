@@ -67,21 +67,7 @@ def propose(captions: Sequence[str], makers: Sequence[str]) -> tuple[list[Propos
         raise UsageError("there are no captions", hint="paste captions, one per line")
     if len(captions) > MOST_CAPTIONS:
         raise UsageError(f"{len(captions):,} captions are too many for one page", hint="use `creperie make`")
-    proposed: list[Proposed] = []
-    notes = []
-    whys: dict[int, list[str]] = {}
-    for maker in makers or ("all",):
-        try:
-            made = make(maker, list(captions), options=MakerOptions(), job=JobOptions())
-        except CreperieError as e:
-            notes.append(f"{maker}: {e}")
-            continue
-        for number, outcome in enumerate(made.outcomes):
-            whys.setdefault(number, []).append(_FLAGS.sub("", outcome.why_nothing))
-            for v in outcome.verdicts:
-                c = v.candidate
-                proposed.append(Proposed(number, c.text, c.role, c.kind, v.reason or ""))
-    nothing = {number: "; ".join(own) for number, own in whys.items() if all(own)}
+    proposed, notes, nothing = _candidates(captions, makers)
     proposed = _once(proposed)
     usable = [(p.kind, captions[p.source], p.text) for p in proposed if not p.reason and p.role != "positive"]
     items = [Item(str(k), kind, (), tuple(pair), choice(1, 1)) for k, (kind, *pair) in enumerate(usable)]
@@ -122,6 +108,27 @@ def _once(proposed: Sequence[Proposed]) -> list[Proposed]:
         replace(p, reason=NOT_CHOSEN) if p.role == "positive" and not p.reason and p is not first[p.source] else p
         for p in once
     ]
+
+
+def _candidates(captions: Sequence[str], makers: Sequence[str]) -> tuple[list[Proposed], list[str], dict[int, str]]:
+    """Return the same as `propose`. The candidates were checked one by one, but neither compared with each other nor
+    audited.
+    """
+    proposed: list[Proposed] = []
+    notes = []
+    nothing: dict[int, list[str]] = {}
+    for maker in makers or ("all",):
+        try:
+            made = make(maker, list(captions), options=MakerOptions(), job=JobOptions())
+        except CreperieError as e:
+            notes.append(f"{maker}: {e}")
+            continue
+        for number, outcome in enumerate(made.outcomes):
+            nothing.setdefault(number, []).append(_FLAGS.sub("", outcome.why_nothing))
+            for v in outcome.verdicts:
+                c = v.candidate
+                proposed.append(Proposed(number, c.text, c.role, c.kind, v.reason or ""))
+    return proposed, notes, {number: "; ".join(whys) for number, whys in nothing.items() if all(whys)}
 
 
 def verdict(form: Mapping[str, str]) -> Json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
@@ -94,25 +95,21 @@ def choices(name: str, document: Document) -> dict[str, list[tuple[str, float, s
     return found
 
 
-def cues(name: str, document: Document) -> list[Json]:
-    """Return words that only true captions or only false captions have. There are at most three per subset, each with
+def cues(name: str, document: Document) -> Iterator[Json]:
+    """Yield words that only true captions or only false captions have. There are at most three per subset, each with
     an example.
     """
-    found = []
     for judged in document["subsets"]:
         subset = judged["subset"]
         for cue in document["cues"].get(subset, ())[:3]:
             words = f'"{cue["cue"]}"' if cue["kind"] == "words" else ""
             sides = ("positive", "negative") if cue["positives"] >= cue["negatives"] else ("negative", "positive")
-            found.append(
-                {
-                    "cue": f"“{cue['cue']}”" if words else cue["cue"],
-                    "subset": subset,
-                    "href": ItemFilter(name, subset=subset, words=words).address(),
-                    "holds": sides[0] == "positive",
-                    "texts": [cue["example"][side] for side in sides],
-                    "counts": (cue["positives"], cue["negatives"]),
-                    "alone": cue["accuracy"],
-                }
-            )
-    return found
+            yield {
+                "cue": f"“{cue['cue']}”" if words else cue["cue"],
+                "subset": subset,
+                "href": ItemFilter(name, subset=subset, words=words).address(),
+                "holds": sides[0] == "positive",
+                "texts": [cue["example"][side] for side in sides],
+                "counts": (cue["positives"], cue["negatives"]),
+                "alone": cue["accuracy"],
+            }

@@ -205,7 +205,7 @@ class Studio:
                 "document": document,
                 "rows": audit_rows(one, document),
                 "choices": choices(one, document),
-                "cues": cues(one, document),
+                "cues": list(cues(one, document)),
                 "answer": audit_answer(document),
             }
             for one in both

@@ -27,11 +27,6 @@ class PlotAxis:
     dots: dict[str, tuple[float, str]] = field(default_factory=dict)  #: accuracy in percent, what it rests on
     items: int = 0  #: on which all its dots rest
 
-    @property
-    def by_text(self) -> bool:
-        """True if the axis is of a task that needs only single captions."""
-        return task(self.key.rpartition(" ")[2]).needs == "text"
-
 
 def plot_axes(board: Board) -> dict[str, PlotAxis]:
     """Return the axes that can be drawn from the runs, by key."""
@@ -70,8 +65,13 @@ def chosen_axes(axes: dict[str, PlotAxis], query: StudioQuery) -> list[PlotAxis]
                 raise UsageError("there is no such axis", hint="choose another")
         return [axes[query["x"]], axes[query["y"]]]
     pairs = [list(pair) for pair in combinations(axes.values(), 2) if len(_shared(*pair)) > 1]
-    pairs.sort(key=lambda pair: (pair[0].hash != pair[1].hash, pair[0].by_text, -min(axis.items for axis in pair)))
-    return pairs[0] if pairs else []
+
+    def order(pair: list[PlotAxis]) -> tuple[bool, bool, int]:
+        x, y = pair
+        by_text = task(x.key.rpartition(" ")[2]).needs == "text"
+        return x.hash != y.hash, by_text, -min(x.items, y.items)
+
+    return min(pairs, key=order, default=[])
 
 
 def _shared(x: PlotAxis, y: PlotAxis) -> list[str]:
