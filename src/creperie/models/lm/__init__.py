@@ -23,7 +23,7 @@ def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
     if uri.name.startswith("pkg:creperie."):
         return import_module(uri.name.removeprefix("pkg:")).language_model()
     if options["engine"] == "llama.cpp":
-        from creperie.models.lm.llama import load_llama
+        from creperie.models.lm.gguf import load_llama
 
         return load_llama(uri, options, place)
     from creperie.models.lm.likelihood import load_likelihood
