@@ -327,7 +327,7 @@ def test_exact_leaves_things_as_they_were() -> None:
 
 def test_the_list_of_kinds_names_what_python_knows() -> None:
     """`creperie models list` reads texts, so that it need not import what they are about."""
-    from creperie.models.hf.families import FAMILIES
+    from creperie.models.hf.dual import FAMILIES
     from creperie.models.hf.matching import MATCHERS
     from creperie.models.hf.text import DECODERS, ENCODERS
 

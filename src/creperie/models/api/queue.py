@@ -30,8 +30,7 @@ from creperie.core import (
     retry_after,
     sha256_of_text,
 )
-from creperie.models.api.accepted import AcceptedForms
-from creperie.models.api.endpoint import AnswerCache, BudgetError, Endpoint, readable
+from creperie.models.api.endpoint import AcceptedForms, AnswerCache, BudgetError, Endpoint, readable
 from creperie.models.api.ledger import PAID_BY, SpendLedger, checked_usage
 
 if TYPE_CHECKING:

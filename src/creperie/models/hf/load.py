@@ -11,8 +11,7 @@ from creperie.models.captions import OPTIONS as CAPTION_OPTIONS
 from creperie.models.captions import caption_rule
 from creperie.models.device import Place
 from creperie.models.hf.bertscore import BertScore
-from creperie.models.hf.dual import DualEncoder, HfTextTower
-from creperie.models.hf.families import FAMILIES, first_query
+from creperie.models.hf.dual import FAMILIES, DualEncoder, HfTextTower, first_query
 from creperie.models.hf.folder import Folder, ModelSource, no_adapter
 from creperie.models.hf.matching import FUSERS, MATCHERS, FusedEncoder, MatchingHead
 from creperie.models.hf.text import DECODERS, ENCODERS, encoder_class, pooling, positions

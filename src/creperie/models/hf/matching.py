@@ -10,8 +10,14 @@ import numpy as np
 from PIL import Image
 
 from creperie.models.device import Place, exact_float32
-from creperie.models.hf.dual import unit_vectors
-from creperie.models.hf.families import after_padding, all_seen, qformer_positions, text_positions, vision_states
+from creperie.models.hf.dual import (
+    after_padding,
+    all_seen,
+    qformer_positions,
+    text_positions,
+    unit_vectors,
+    vision_states,
+)
 from creperie.models.pixels import Pixels
 from creperie.models.protocols import CHUNK, Fingerprint, Tokens
 from creperie.models.tokens import CaptionTokenizer

@@ -16,19 +16,15 @@ from creperie.models.uri import ModelURI
 
 
 def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
-    if uri.name == "pkg:pocketsphinx":
-        from creperie.models.lm.trigram import load_trigram
-
-        return load_trigram(uri, options)
     if uri.name.startswith("pkg:creperie."):
         return import_module(uri.name.removeprefix("pkg:")).language_model()
     if options["engine"] == "llama.cpp":
-        from creperie.models.lm.llama import load_llama
+        from creperie.models.lm.gguf import load_llama
 
         return load_llama(uri, options, place)
-    from creperie.models.lm.likelihood import load_likelihood
+    from creperie.models.lm.likelihood import load_likelihood, load_trigram
 
-    return load_likelihood(uri, options, place)
+    return load_trigram(uri, options) if uri.name == "pkg:pocketsphinx" else load_likelihood(uri, options, place)
 
 
 __all__ = ["load"]

@@ -6,13 +6,16 @@ the pseudo-likelihood: each token in turn is masked and predicted from all other
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from creperie.core import ModelError, UsageError, sha256_of
 from creperie.models.device import Place
 from creperie.models.hf.folder import Folder, ModelSource
 from creperie.models.lm.gguf import language_model_folder
@@ -65,11 +68,23 @@ def likelihood_of(folder: ModelSource, options: Mapping[str, Any], place: Place)
     return kind(model, tokenizer, fingerprint, place, start)
 
 
+class ReducesLikelihoods:
+    """The base class of text scorers that reduce the log-probabilities of each caption to one number."""
+
+    fingerprint: Fingerprint
+
+    def score_texts(self, texts: Sequence[str]) -> np.ndarray:
+        reduce = REDUCTIONS[str(self.fingerprint.options["reduce"])]
+        return np.array([reduce(logs) for logs in self.log_probabilities(texts)], np.float32)
+
+    def log_probabilities(self, texts: Sequence[str]) -> list[np.ndarray]:
+        """Return one float32 array per caption: the log-probability of each of its tokens."""
+        raise NotImplementedError
+
+
 @dataclass(eq=False)
-class LanguageModel:
-    """The base class of causal and masked models. It tokenises captions and reduces the log-probabilities of each
-    caption to one number.
-    """
+class LanguageModel(ReducesLikelihoods):
+    """The base class of causal and masked models. It tokenises captions."""
 
     model: Any
     tokenizer: Any
@@ -81,10 +96,6 @@ class LanguageModel:
     def prompt(self) -> list[int]:
         return self.tokenizer(self.fingerprint.prompt, add_special_tokens=False)["input_ids"]
 
-    def score_texts(self, texts: Sequence[str]) -> np.ndarray:
-        reduce = REDUCTIONS[str(self.fingerprint.options["reduce"])]
-        return np.array([reduce(logs) for logs in self.log_probabilities(texts)], np.float32)
-
     def _logits(self, ids: Any, mask: Any) -> Any:
         import torch
 
@@ -95,10 +106,6 @@ class LanguageModel:
     @property
     def beside(self) -> int:
         """The number of special tokens that the model reads with a caption."""
-        raise NotImplementedError
-
-    def log_probabilities(self, texts: Sequence[str]) -> list[np.ndarray]:
-        """Return one float32 array per caption: the log-probability of each of its tokens."""
         raise NotImplementedError
 
     def token_ids(self, texts: Sequence[str]) -> list[list[int]]:
@@ -293,3 +300,61 @@ def packs_of(captions: Sequence[list[int]], start: Sequence[int]) -> Iterator[To
         pack.add(i, captions[i], root)
     if pack.paths:
         yield pack
+
+
+# -- a trigram model, a small and fast baseline from before neural networks --------------------------------------------
+
+_WORD = re.compile(r"[a-z]+(?:'[a-z]+)*")
+ORDER = 3
+UNSEEN = -16.118  #: ln 1e-7, for words outside the vocabulary
+UNKNOWN = -1000.0  #: smaller values mean that the word is not in the vocabulary
+
+
+def load_trigram(uri: ModelURI, options: Mapping[str, Any]) -> TrigramLM:
+    for name in ("prompt", "max_length", "revision"):
+        if name in uri.options:
+            raise UsageError(f"option {name!r} does not apply to a trigram model", where=uri, hint="leave it out")
+    import pocketsphinx
+
+    path = Path(pocketsphinx.get_model_path("en-us/en-us.lm.bin"))
+    if not path.is_file():
+        hint = "install a version of pocketsphinx that contains this file, such as 5.1.1"
+        raise ModelError("the installed pocketsphinx does not contain en-us.lm.bin", where=uri, hint=hint)
+    logmath = pocketsphinx.LogMath()
+    library = pocketsphinx.NGramModel(pocketsphinx.Config(lm=None, hmm=None, dict=None), logmath, str(path))
+    fingerprint = Fingerprint(
+        uri=str(uri),
+        architecture="pocketsphinx trigram",
+        weights=sha256_of(path),
+        options={"reduce": options["reduce"]},
+    )
+    return TrigramLM(lambda words: float(logmath.log_to_ln(library.prob(words))), fingerprint)
+
+
+class TrigramLM(ReducesLikelihoods):
+    """A text scorer by log P(word | the two words before it), including the end of the sentence. It reads captions in
+    lower case and without punctuation.
+
+    A word outside the vocabulary gets the probability 1e-7 and is not used as context for later words.
+    """
+
+    def __init__(self, probability: Callable[[list[str]], float], fingerprint: Fingerprint) -> None:
+        self._probability = probability  #: probability of the first word given the others, nearest first
+        self._unknown = lru_cache(maxsize=1 << 16)(lambda word: probability([word]) < UNKNOWN)
+        self.fingerprint = fingerprint
+
+    def log_probabilities(self, texts: Sequence[str]) -> list[np.ndarray]:
+        """Return one float32 array per caption: the log-probability of each word and of the sentence end."""
+        return [np.array(self._words(text), np.float32) for text in texts]
+
+    def _words(self, text: str) -> list[float]:
+        known = ["<s>"]
+        logs = []
+        for word in [*_WORD.findall(text.lower()), "</s>"]:
+            if self._unknown(word):
+                logs.append(UNSEEN)
+                known = []
+                continue
+            known.append(word)
+            logs.append(self._probability(known[: -ORDER - 1 : -1]))
+        return logs

@@ -17,8 +17,18 @@ import numpy as np
 from creperie.models.choice import Turns
 from creperie.models.device import Place, exact_float32
 from creperie.models.vlm.families import VlmFamily
-from creperie.models.vlm.packed import MOST, Scored, can_pack, packed_tokens, read_packed
-from creperie.models.vlm.prefix import Prefix, PrefixJob, PrefixReader, Seen, rests_of
+from creperie.models.vlm.prefix import (
+    MOST,
+    Prefix,
+    PrefixJob,
+    PrefixReader,
+    Scored,
+    Seen,
+    can_pack,
+    packed_tokens,
+    read_packed,
+    rests_of,
+)
 from creperie.models.vlm.reader import SEQUENCES, AnswerLine, Reader, images_of
 from creperie.models.vlm.rows import LOGITS, read_first, read_rests
 from creperie.models.vlm.tower import look

@@ -10,7 +10,7 @@ import numpy as np
 
 from creperie.models.choice import Turns
 from creperie.models.device import Place, exact_float32
-from creperie.models.hf.families import all_seen
+from creperie.models.hf.dual import all_seen
 from creperie.models.hf.folder import quiet_libraries
 from creperie.models.vlm.prefix import Seen
 from creperie.models.vlm.reader import AnswerLine, Reader
