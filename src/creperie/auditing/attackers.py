@@ -120,11 +120,7 @@ def learns(attacker: Attacker) -> bool:
 
 def scored(function: Callable[[str], float]) -> ScoreTexts:
     """Return a function that scores a list of captions. It calls `function` on each caption."""
-
-    def score(texts: Sequence[str]) -> np.ndarray:
-        return np.array([function(t) for t in texts], np.float32)
-
-    return score
+    return lambda texts: np.array([function(t) for t in texts], np.float32)
 
 
 #: A function from two lists of captions to their similarities, pair by pair.

@@ -15,7 +15,7 @@ import numpy as np
 from creperie.auditing.attackers import TextAttacker
 from creperie.auditing.measure import mean_of
 from creperie.bench import Benchmark, Item
-from creperie.core import DataError, Progress, UsageError
+from creperie.core import DataError, Progress, UsageError, by_key
 from creperie.metrics import share_interval
 
 #: Kinds of foil under other names. The paper compares CREPE's negations with its own additions: both ask whether
@@ -84,13 +84,12 @@ _Foil = tuple[str, str, str]
 
 def _by_source(items: Iterable[Item]) -> dict[tuple[str, str], list[_Foil]]:
     """Return the foils by (kind, true caption)."""
-    piles: dict[tuple[str, str], list[_Foil]] = {}
-    for item in items:
-        if item.positives and item.negatives:
-            source = " ".join(item.positives[0].lower().rstrip(" .").split())
-            foils = [(item.subset, item.id, text) for text in item.negatives]
-            piles.setdefault((kind_of(item.subset), source), []).extend(foils)
-    return piles
+    return by_key(
+        ((kind_of(item.subset), source), (item.subset, item.id, text))
+        for item in items
+        for source in (" ".join(caption.lower().rstrip(" .").split()) for caption in item.positives[:1])
+        for text in item.negatives
+    )
 
 
 def _paired(own: list[_Foil], theirs: list[_Foil]) -> Iterable[tuple[_Foil, str]]:

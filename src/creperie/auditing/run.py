@@ -48,7 +48,7 @@ from creperie.auditing.verdict import (
     judge_all,
 )
 from creperie.bench import Benchmark, BenchmarkSpec, as_benchmark
-from creperie.core import DataError, Progress, automatic, percent, silent, with_options
+from creperie.core import DataError, Progress, automatic, by_key, percent, silent, with_options
 from creperie.engine import Engine
 from creperie.lang import tidy_together
 
@@ -363,9 +363,9 @@ class Attack:
         """Return, for each size of sample, the number of items and the names of the slow attackers that were run on it.
         Attackers that were run on all items are left out.
         """
-        by_count: dict[int, list[str]] = {}
-        for name in (a.name for a in self.slow if self.sample):
-            by_count.setdefault(int(self.sample.keep(name)[attackable].sum()) if self.sample else 0, []).append(name)
+        if not self.sample:
+            return ()
+        by_count = by_key((int(self.sample.keep(a.name)[attackable].sum()), a.name) for a in self.slow)
         by_count.pop(int(attackable.sum()), None)
         return tuple((n, tuple(names)) for n, names in by_count.items())
 

@@ -34,7 +34,7 @@ import numpy as np
 from creperie.auditing.cues import Cue
 from creperie.auditing.measure import Measure
 from creperie.auditing.registry import LEARNED_FAMILIES, entry_of, family_of
-from creperie.core import counted, percent
+from creperie.core import by_key, counted, percent
 from creperie.metrics import holm
 
 SIGNIFICANCE = 0.05
@@ -197,10 +197,7 @@ class Judgement:
 
     @property
     def _by_family(self) -> dict[str, list[AuditRow]]:
-        by_family: dict[str, list[AuditRow]] = {}
-        for row in self.through:
-            by_family.setdefault(family_of(row.attacker), []).append(row)
-        return by_family
+        return by_key((family_of(row.attacker), row) for row in self.through)
 
     @property
     def plainest(self) -> tuple[AuditRow, ...]:

@@ -1,5 +1,6 @@
 from creperie.core.arguments import explained as explained
 from creperie.core.batches import batched as batched
+from creperie.core.batches import by_key as by_key
 from creperie.core.checksums import UNCHECKED as UNCHECKED
 from creperie.core.checksums import check_files as check_files
 from creperie.core.checksums import checked as checked

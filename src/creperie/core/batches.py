@@ -1,11 +1,12 @@
-"""Cutting work into batches."""
+"""Cutting work into batches, and sorting it by keys."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
 T = TypeVar("T")
+K = TypeVar("K")
 
 
 def batched(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
@@ -16,3 +17,15 @@ def batched(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     """
     for start in range(0, len(items), size):
         yield items[start : start + size]
+
+
+def by_key(pairs: Iterable[tuple[K, T]]) -> dict[K, list[T]]:
+    """Return the values of each key, in the order in which they come.
+
+    >>> by_key([("a", 1), ("b", 2), ("a", 3)])
+    {'a': [1, 3], 'b': [2]}
+    """
+    values: dict[K, list[T]] = {}
+    for key, value in pairs:
+        values.setdefault(key, []).append(value)
+    return values

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from creperie.bench import Item
+from creperie.core import by_key
 from creperie.lang import CONTRADICTED, Spatial, decidability, place_likeness, read_together, spatial, truth, words
 from creperie.making.candidate import Candidate, Proposal
 from creperie.making.options import MakerOptions
@@ -173,10 +174,7 @@ def _follows(one: Spatial, other: Spatial, turned: bool = True) -> bool:
 def _pool(images: Mapping[str, frozenset[str]]) -> CaptionPool:
     texts = tuple(sorted(images))
     bags = [set(words(text)) for text in texts]
-    holders: dict[str, list[int]] = {}
-    for k, bag in enumerate(bags):
-        for word in bag:
-            holders.setdefault(word, []).append(k)
+    holders = by_key((word, k) for k, bag in enumerate(bags) for word in bag)
     index = {word: np.array(rows, np.int64) for word, rows in holders.items()}
     scenes = {text: spatial(text) for text in texts}
     return CaptionPool(images, texts, np.array([len(bag) for bag in bags]), index, scenes)

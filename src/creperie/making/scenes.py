@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from creperie.bench import LEVELS, Item
+from creperie.core import by_key
 from creperie.lang import article_for
 from creperie.making.candidate import Candidate, Role, dice_for
 from creperie.making.data import read_data
@@ -73,9 +74,7 @@ def drawn_twins(sources: Sequence[SourceCaption], seed: int) -> list[Twin]:
 
     pairs = []
     for about, rows in groupby(sorted(sources, key=topic), topic):
-        states: dict[str, list[SourceCaption]] = {}
-        for row in rows:
-            states.setdefault(str(row.tags["state"]), []).append(row)
+        states = by_key((str(row.tags["state"]), row) for row in rows)
         dice = dice_for(seed, NAME, ": ".join(about))
         for group in states.values():
             dice.shuffle(group)

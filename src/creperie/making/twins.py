@@ -14,7 +14,7 @@ from functools import cache, partial
 from typing import Any
 
 from creperie.bench import LEVELS, PAIRED, Item
-from creperie.core import check_name
+from creperie.core import by_key, check_name
 from creperie.lang import CONTRADICTED, Spatial, exchange_truth, open_wordnet, parse, spatial, truth
 from creperie.making.candidate import IN_ANOTHER, Candidate, Proposal
 from creperie.making.checks import why_unfit
@@ -117,10 +117,8 @@ def twin_miner(name: str, options: MakerOptions, captions: Captions) -> TwinMine
     open_wordnet()  # fails now if WordNet is missing
     search = TwinSearch(captions, options)
     pairs = search.pairs()
-    mined: dict[str, list[Candidate]] = {}
-    for pair in pairs:
-        left, right = search.sources[pair.left], search.sources[pair.right]
-        mined.setdefault(left.id, []).append(_candidate(pair, left, right))
+    twins = ((pair, search.sources[pair.left], search.sources[pair.right]) for pair in pairs)
+    mined = by_key((left.id, _candidate(pair, left, right)) for pair, left, right in twins)
     partners = frozenset(search.sources[p.right].id for p in pairs)
     return TwinMiner(NAME, options, mined, search.skipped, partners, True, search.note(pairs))
 

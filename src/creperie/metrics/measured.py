@@ -222,25 +222,20 @@ def _ranks(chosen: Task, layout: Layout, scores: np.ndarray, how: MetricSettings
     covered = counts[:, 2:] > 0
     by_chance = np.stack([expected, rows], axis=1) * covered
     bounds = (1, max(2, shares.shape[1]))
+    columns = np.stack([np.bincount(ranking.item, rank, size), counts[:, 2].astype(np.float64)], axis=1)
+    applied = applies(chosen, layout)
+    mean = Sums(chosen.name, "images", applied, counts, columns, ratio, by_chance, share=False, bounds=bounds)
     if chosen.value == "mean-rank":
-        columns = np.stack([np.bincount(ranking.item, rank, size), counts[:, 2].astype(np.float64)], axis=1)
-        applied = applies(chosen, layout)
-        return Sums(chosen.name, "images", applied, counts, columns, ratio, by_chance, share=False, bounds=bounds)
+        return mean
     values, codes = np.unique(rank, return_inverse=True)
     values = values if len(values) else np.ones(1)
     flat = np.bincount(ranking.item * len(values) + codes, minlength=size * len(values))
-    places = np.arange(1.0, shares.shape[1] + 1)
-    return Sums(
-        chosen.name,
-        "images",
-        applies(chosen, layout),
-        counts,
-        flat.reshape(size, -1).astype(np.float64),
-        median_of(values),
-        shares * covered,
-        median_of(places),
-        share=False,
-        bounds=bounds,
+    return replace(
+        mean,
+        columns=flat.reshape(size, -1).astype(np.float64),
+        statistic=median_of(values),
+        chance_columns=shares * covered,
+        chance_statistic=median_of(np.arange(1.0, shares.shape[1] + 1)),
         values=values,
     )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import permutations
+from itertools import permutations, product
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -55,12 +55,8 @@ def between_captions(match: np.ndarray) -> list[Contest]:
     """
     # The scores are captions × captions. They are read from the upper triangle only, so s(a, b) and s(b, a) are always
     # the same number.
-    return [c for n in range(match.shape[1]) for c in _queried_by(match, n)]
-
-
-def _queried_by(match: np.ndarray, query: int) -> list[Contest]:
     contests = []
-    for row in match:
+    for query, row in product(range(match.shape[1]), match):
         others = np.flatnonzero(row & (np.arange(len(row)) != query))
         if row[query] and len(others) and not row.all():
             contests.append(Contest(_pair(query, others, len(row)), _pair(query, np.flatnonzero(~row), len(row))))

@@ -129,8 +129,7 @@ def read_recipe(
     for i in range(len(stages)):
         made.append(_stage(doc, i, profile, places, made, own))
     for stage in own:
-        if stage not in {s.name for s in made}:
-            raise unknown("stage", stage, [s.name for s in made], where="--set")
+        check_name("stage", stage, [s.name for s in made], where="--set")
     return Recipe(name, str(top.get("title", name)), profile, str(path), tuple(made), str(top.get("about", "")))
 
 
@@ -161,8 +160,7 @@ def _stage(
         given |= {k: (v, doc.where(*at, block, k)) for k, v in values.items()}
     given |= {k: (v, f"--set {name}.{k}") for k, v in changes.get(name, {}).items()}
     does, at_does = given.pop("does", (entry.get("does"), doc.where(*at, "does")))
-    if not isinstance(does, str) or does not in STEPS:
-        raise unknown("step", str(does), STEPS, where=at_does)
+    check_name("step", str(does), STEPS, where=at_does)
     skip, at_skip = given.pop("skip", ("", ""))
     stated_about, _ = given.pop("about", (entry.get("about", ""), ""))
     value, at_from = given.pop("from", (entry.get("from"), doc.where(*at, "from")))

@@ -11,7 +11,7 @@ import numpy as np
 
 from creperie.auditing import image_asks, surplus_of, text_asks
 from creperie.bench import Item
-from creperie.core import Progress
+from creperie.core import Progress, by_key
 from creperie.refining.select import Choice, ChoiceSettings, ItemSurplus, RefinementMethod, SelectionPool
 
 #: Cost of one unit of deviation, in items: an item that adds two units is not worth it.
@@ -95,9 +95,7 @@ def largest_part(
     from scipy.sparse import csr_matrix, hstack, identity
 
     things, n = table.shape
-    rivals: dict[str, list[int]] = {}
-    for i, s in enumerate(surplus):
-        rivals.setdefault(s.asks or str(i), []).append(i)
+    rivals = by_key((s.asks or str(i), i) for i, s in enumerate(surplus))
     cells = [(k, i) for k, members in enumerate(rivals.values()) for i in members]
     asked = csr_matrix((np.ones(n), tuple(np.array(cells).T)), shape=(len(rivals), n))
     off = 0 if aim is None else things

@@ -149,16 +149,15 @@ def fit_study(
 
 
 def _samples(table: pa.Table, per_model: bool) -> dict[str, pa.Table]:
-    samples = {ALL: table}
+    names = []
     if per_model:
         if "model" not in table.column_names:
             raise DataError(
                 "the table has no column 'model', so it cannot be split by model",
                 hint="add the column, or leave out `per_model=`",
             )
-        for name in sorted(set(table.column("model").drop_null().to_pylist())):
-            samples[name] = table.filter(pc.field("model") == name)
-    return samples
+        names = sorted(set(table.column("model").drop_null().to_pylist()))
+    return {ALL: table} | {name: table.filter(pc.field("model") == name) for name in names}
 
 
 def _analysed(label: str, sample: str, rows: pa.Table, analysis: Analysis, wish: AnalysisExtras) -> Analysed:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from creperie.core import by_key
 from creperie.statistics.declare import Analysis
 from creperie.statistics.design import with_short_names
 
@@ -63,9 +64,7 @@ def with_families(table: pa.Table, analyses: Mapping[str, Analysis], families: s
     else:
         column = with_short_names(table, [chosen]).column(chosen).cast(pa.string()).to_pylist()
         known = {model: family for model, family in zip(models, column, strict=True) if None not in (model, family)}
-    members: dict[str, list[str]] = {}
-    for model, family in known.items():
-        members.setdefault(family, []).append(model)
+    members = by_key((family, model) for model, family in known.items())
     shared = [family for family, own in members.items() if len(own) > 1]
     if not shared:
         return FamilyStudy(table, analyses)

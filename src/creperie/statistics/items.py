@@ -314,11 +314,9 @@ def short_form(right: np.ndarray, size: int) -> ShortForm:
         chosen = _spread_over_difficulty(right[:, ~new], size)
         drawn = [rng.choice(len(right), size, replace=False) for _ in range(10)]
         figures.append((_rank_error(right, chosen, new), np.mean([_rank_error(right, d, new) for d in drawn], axis=0)))
-    cross_validated, random = np.mean(figures, axis=0)
+    (pairs, error), (random_pairs, random_error) = np.mean(figures, axis=0).tolist()
     items = np.sort(_spread_over_difficulty(right, size))
-    return ShortForm(
-        items, float(cross_validated[0]), float(cross_validated[1]) ** 0.5, float(random[0]), float(random[1]) ** 0.5
-    )
+    return ShortForm(items, pairs, error**0.5, random_pairs, random_error**0.5)
 
 
 def _spread_over_difficulty(right: np.ndarray, size: int) -> np.ndarray:

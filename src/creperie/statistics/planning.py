@@ -29,7 +29,7 @@ from creperie.auditing import (
     measure_attacker,
     planned_battery,
 )
-from creperie.core import UsageError, check_name, option, unknown, with_options
+from creperie.core import UsageError, check_name, option, with_options
 from creperie.metrics import difference_confidence, fleiss_kappa, share_interval
 from creperie.scoring import Run
 from creperie.statistics.items import answers_of
@@ -257,9 +257,9 @@ def _audited(plan: PowerOptions, items: int, rng: np.random.Generator, claim: st
     if claim == "clean":
         every = (measure_attacker(common.answers(entry), common.p_factor(entry)) for entry in battery)
         return all(max(figures.high, 1 - figures.low) < plan.threshold for figures in every)
-    through = next((entry for entry in battery if entry.name == plan.through), None)
-    if through is None:
-        raise unknown("attacker", plan.through, [entry.name for entry in battery])
+    by_name = {entry.name: entry for entry in battery}
+    check_name("attacker", plan.through, by_name)
+    through = by_name[plan.through]
     answers = common.answers(replace(through, tells=1.0))
     tests = len(battery) * (CUES_TRIED if through.name == CUES else 1)
     found = [measure_attacker(answers, common.p_factor(through))]

@@ -40,7 +40,7 @@ class TowersNetwork(TrainedNetwork):
         self.towers = towers
         trained = heads.config.trained
         self.image_tower = towers.image.model if "image" in trained else None
-        self.text_tower = towers.text.library if "text" in trained else None
+        self.text_tower = towers.text.model if "text" in trained else None
         self.texts = torch.zeros(0)  #: features of captions by number, if the text tower is frozen
 
     def rate_of(self, name: str) -> float:
@@ -74,10 +74,7 @@ class TowersNetwork(TrainedNetwork):
             return self.model.text(self.texts[ids[:, 0]])
         encoder = self.towers.text
         mask = (ids != encoder.tokenizer.tokenizer.pad_token_id).long()
-        inputs = {"input_ids": ids, "attention_mask": mask, **encoder.features}
-        if "token_type_ids" in encoder.tokenizer.tokenizer.model_input_names:
-            inputs["token_type_ids"] = torch.zeros_like(ids)
-        return self.model.text(self.text_tower(inputs)["sentence_embedding"].float())
+        return self.model.text(encoder.embed_texts(self.text_tower, ids, mask).float())
 
 
 class TowersStudent(Student):
@@ -90,7 +87,7 @@ class TowersStudent(Student):
     def __init__(self, heads: JoinedHeads, towers: TowerPair) -> None:
         self.heads, self.towers = heads, towers
         self.config = heads.config
-        if "text" in self.config.trained and not hasattr(towers.text, "library"):
+        if "text" in self.config.trained and not hasattr(getattr(towers.text, "model", None), "save"):
             raise ModelError(
                 "cannot be trained as a text tower: use an `st:` model, or leave `text` out of `train_towers`",
                 where=self.config.text,
@@ -174,7 +171,7 @@ class TowersStudent(Student):
                 self.towers.image.processor.save_pretrained(folder / "image")
                 config = replace(config, image="hf:./image")
             if "text" in config.trained:
-                self.towers.text.library.save(str(folder / "text"), create_model_card=False)
+                self.towers.text.model.save(str(folder / "text"), create_model_card=False)
                 config = replace(config, text="st:./text")
         save_heads(folder, self.heads, config)
 

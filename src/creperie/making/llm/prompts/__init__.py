@@ -32,7 +32,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from creperie.core import DataError, Json, UsageError, check_name
+from creperie.core import DataError, Document, Json, UsageError, check_name
 
 MOST_CHARACTERS = 2_000
 #: Kinds of fields: a text of one line, a list of such texts (may be empty), a text or NA, yes or no.
@@ -150,9 +150,9 @@ class PromptStep:
     head: str  #: everything before the demonstrations
     given: tuple[str, ...]
     answer: Mapping[str, str]  #: field → kind
-    demonstrations: tuple[tuple[Mapping[str, Any], Mapping[str, Any]], ...]
+    demonstrations: tuple[tuple[Document, Document], ...]
 
-    def text(self, given: Mapping[str, Any]) -> str:
+    def text(self, given: Document) -> str:
         """Return the whole question. What differs between captions comes last, so that servers can cache the part
         before it.
         """
@@ -224,7 +224,7 @@ def parse_template(name: str, text: str, where: str = "") -> Template:
     return Template(name, steps, hashlib.sha256(text.encode()).hexdigest()[:16], str(document.get("again", "")))
 
 
-def _step(step: Mapping[str, Any], document: Mapping[str, Any], where: str) -> PromptStep:
+def _step(step: Document, document: Document, where: str) -> PromptStep:
     given, answer = tuple(step["given"]), dict(step["answer"])
     for kind in answer.values():
         check_name("kind of answer", kind, KINDS, where=f"{where}: step {step['name']}")
@@ -247,5 +247,5 @@ def _step(step: Mapping[str, Any], document: Mapping[str, Any], where: str) -> P
     return PromptStep(step["name"], *limits, head, given, answer, demonstrations)
 
 
-def _json(value: Mapping[str, Any]) -> str:
+def _json(value: Document) -> str:
     return json.dumps(value, ensure_ascii=False)
