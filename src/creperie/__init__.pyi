@@ -1644,7 +1644,7 @@ class Benchmark(_Framed):
     def columns(self) -> list[str]: ...
     @property
     def schema(self) -> Any:
-        """The names and types of the columns. No items are read to find them."""
+        """The names and types of the columns. They are known without reading any items."""
 
     @property
     def hash(self) -> str:
@@ -1698,7 +1698,7 @@ class Benchmark(_Framed):
         """Write the benchmark into a folder, as `creperie.save` does, and return it as loaded from there."""
 
     def only(self, *subsets: str | Iterable[str]) -> Benchmark:
-        """Return a benchmark of the items in these subsets, which are given one by one or as a list."""
+        """Return a benchmark of the items in these subsets. Subsets are given as separate arguments or as a list."""
 
     def sample(self, n: int, seed: int = 0) -> Benchmark:
         """Return a benchmark of `n` items, or all if there are fewer. They are drawn without replacement and stay in
@@ -2010,7 +2010,7 @@ class Run(_RunHeader, _Framed):
 
     @property
     def gaps(self) -> str:
-        """A sentence on how many items lack a score, and why; empty if all have their scores."""
+        """A sentence on how many items lack a score, and why; empty if no score is missing."""
 
     def frame(self, bench: Benchmark | None = None) -> Any:
         """Return one row per task and item, as an Arrow table that any data frame library reads."""
@@ -2524,7 +2524,7 @@ def save(
     bench: Any, folder: str | Path, *, copy_images: bool = False, force: bool = False, progress: _Progress = ...
 ) -> Benchmark:
     """Write a benchmark into a folder, and return the benchmark as loaded from there. `bench` may also be a
-    result with a benchmark, such as `Refined`."""
+    result that holds a benchmark, such as `Refined`."""
 
 # from creperie.reporting.figures.style import save_figure as save_figure
 def save_figure(figure: Any, path: str | Path) -> Path:

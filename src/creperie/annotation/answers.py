@@ -160,7 +160,7 @@ def _store_action(
 
 def _seconds(desk: Desk, slot: Slot, visible: float | None) -> float | None:
     """Return for how many seconds a question was in view. The page measures a time (`visible`), and the server knows
-    the time since the question was shown. The shorter of the two is returned or, if one is not known, the other.
+    the time since the question was shown. Return the shorter time or, if only one is known, that one.
     """
     # The time since is negative if the server's clock was set back.
     passed = desk.now - slot.shown if slot.shown is not None else -1.0

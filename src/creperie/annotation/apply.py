@@ -42,7 +42,7 @@ DEFAULT_PLAN = ApplyPlan()
 
 class BrokenRulesError(CreperieError):
     """Raised when annotators broke the study's rules and their answers still count. `document` lists them with the
-    reasons, and says how many answers the study would lack without theirs.
+    reasons, and says how many answers the study would still need if theirs did not count.
     """
 
     def __init__(self, record: StudyRecord, breakers: Sequence[Json]) -> None:
@@ -183,8 +183,8 @@ def _judge(task: str, item: Item, asked: Sequence[tuple[Judged, Settled]], undec
 
 
 def _without_columns(item: Item, columns: set[int]) -> Item | None:
-    """Return a copy of an item without the captions in `columns`. People found these foils to be true. Return None if
-    no foil is left, or if several images share the item's captions.
+    """Return a copy of an item without the foils in `columns`, which people found to be true. Return None if no foil is
+    left, or if several images share the item's captions.
     """
     if len(item.images) > 1:
         return None
@@ -291,7 +291,7 @@ def write_applied(db: Database | None, done: Applied, plan: ApplyPlan) -> Json:
     """Write the result of a study to files: either the benchmark and the study's record, or the runs. Return the result
     as a JSON document that includes the paths of the files.
 
-    If `db` is given, an event is added to its audit trail. It is None if the answers come from an exported file.
+    If `db` is given, an event is added to its audit trail. `db` is None if the answers come from an exported file.
     """
     folder = plan.out if done.bench is not None else None
     if done.bench is not None:

@@ -4,8 +4,8 @@ Every question gets a first answer before any gets a second one. How many answer
 with the number of people who have begun, so that the first annotators cannot use up all answers to a question.
 
 Pairs of annotators should share as few questions as possible. Among the open questions with the fewest answers,
-annotators therefore get one from people with whom they share few others (see `preferred`). No two people may share many
-more questions than an even spread would give (`pair_cap`).
+an annotator therefore gets one that was answered by people with whom they share few other questions (see `preferred`).
+No two people may share many more questions than an even spread would give (`pair_cap`).
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ def depth(overlap: int, arrived: int, expected: int) -> int:
 
 
 def pair_cap(questions: int, overlap: int, people: int) -> int:
-    """Return how many questions any two annotators may share: twice the number for an even spread of all answers over
-    the annotators, plus two. `overlap` is the number of answers per question.
+    """Return how many questions any two annotators may share. This is two more than twice the number that they would
+    share if all answers were spread evenly over the annotators. `overlap` is the number of answers per question.
 
     >>> pair_cap(200, 3, 25), pair_cap(100, 2, 2)
     (6, 202)
@@ -92,7 +92,8 @@ def preferred(
     cap: int,
 ) -> list[int]:
     """Return the questions in the order in which an annotator should get them. Questions with few answers come first.
-    Among these, questions from people who share few other questions with the annotator come first.
+    Among questions with equally many answers, those answered by people who share few other questions with the annotator
+    come first.
 
     `candidates` are (copy, question) pairs in random order. Copy 0 is the slot for a question's first answer, copy 1
     the slot for its second, and so on. Each person who already has a question shares some number of questions with the
@@ -163,7 +164,7 @@ class Desk:
         return self.locked(Slot.id == self.counts.next) if self.counts.next else None
 
     def _last_check(self) -> Slot | None:
-        """Return an attention check that the annotator has not answered yet, once no main questions are left for them.
+        """Once no main questions are left for the annotator, return an attention check that they have not answered yet.
         Return None if all checks are answered, or if more main questions may still become available.
         """
         if self.waiting or self.counts.checked >= self.counts.checks:
@@ -171,9 +172,9 @@ class Desk:
         return self.locked(Slot.annotator_id == self.me.id, Slot.kind == ATTENTION, Slot.state == FREE)
 
     def _block(self) -> int:
-        """Return the block length: every block of this many questions contains one attention check. It is normally
-        `attention_every`. For an annotator who will answer only a few questions it is shorter, so that all checks are
-        still asked.
+        """Return the block length: every block of this many questions contains one attention check. This number is
+        normally `attention_every`. It is smaller for an annotator who will answer only a few questions, so that all
+        checks are still asked.
         """
         share = min(1.0, self.plan.overlap / self._people()[1])  # of the questions, if everybody answers equally many
         total = self.me.quota or int(share * self.counts.questions)
@@ -263,8 +264,8 @@ class Desk:
         return None
 
     def _open_slots(self, bound: int) -> Sequence[Any]:
-        """Return the slots that the annotator may get now: up to `CANDIDATES` free slots, and up to `CANDIDATES` slots
-        that another annotator has held for too long.
+        """Return the slots that the annotator may get now: free slots, and slots that another annotator has held for
+        too long. There are at most `CANDIDATES` of each sort.
         """
         # A slot counts only if its copy number is below `bound` (see `depth`) or if it replaces an excluded answer.
         # Questions that the annotator has already had or skipped are left out.

@@ -68,8 +68,8 @@ class Places:
         self._welcome[address] = now + self.limits.welcome_seconds
 
     def enter(self, new: Any) -> None:
-        """Add the connection `new`. If there are now too many, close one that is waiting for its client. If there is
-        none, close the new one.
+        """Add the connection `new`. If there are now too many connections, close one that is waiting for its client. If
+        no connection is waiting, close the new one.
 
         A connection must have `address`, `network`, `silent_since`, `waits()` and `abort()`.
         """

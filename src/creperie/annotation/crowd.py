@@ -102,8 +102,8 @@ def worker_hash(study: StudyRow, worker: str) -> str:
 
 
 def entrant_of(session: Session, study: StudyRow, query: Mapping[str, str]) -> tuple[str, str]:
-    """Return the hash of the worker's id in a URL's query, and how the id is known: `SIGNED` or `LISTED`. Raise an
-    EntryError if it is neither.
+    """Return the hash of the worker's id in a URL's query, and how the id is known: `SIGNED` or `LISTED` by the study's
+    owner. Raise an EntryError if the owner neither signed nor listed it.
     """
     parameter = WORKER_PARAMETER[settings_of(study.settings).platform]
     worker = query.get(parameter, "").strip()

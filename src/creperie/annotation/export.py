@@ -116,8 +116,8 @@ def export_text(document: StudyRecord, kind: str) -> str:
 
 
 def export_study(db: Database, name: str, path: Path) -> Json:
-    """Write a study's record to a .json file, or its answers to a .csv file. Return a summary: the record's digest, and
-    the numbers of answers and skips and of erased ones.
+    """Write a study's record to a .json file, or its answers to a .csv file. Return a summary: the record's digest, the
+    number of entries (answers, skips and undos), and the number of erased entries.
     """
     kind = path.suffix.lower().removeprefix(".")
     if kind not in ("json", "csv"):

@@ -109,8 +109,8 @@ def settle(task: StudyTask, one: Judged, weighted: Mapping[float, float] | None 
     """Return the final value of a question: the decision on it if there is one, else the answer that more than half of
     the people gave. The value is None if neither exists, or while answers are missing.
 
-    `weighted` maps the code of each possible answer to its posterior probability. If it is given, the most probable
-    answer replaces the majority's, but only if its probability is at least `SURE`.
+    `weighted` maps the code of each possible answer to its posterior probability. If `weighted` is given, the most
+    probable answer replaces the majority's, provided that it is probable enough (at least `SURE`).
     """
     if one.decision is not None:
         return Settled(one.decision["value"], ADJUDICATED)

@@ -85,8 +85,8 @@ def exclude_by_rules(db: Database, name: str, actor: str = "cli", *, dry_run: bo
 
 
 def _release(session: Session, study: StudyRow, annotator: Annotator) -> int:
-    """End an annotator's links and release their slots. Replace slots that they had already answered by new ones, and
-    return how many there were.
+    """End an annotator's links and release their slots. Where they had already answered a slot, create a new free slot
+    in its place. Return the number of new slots.
     """
     end_links(session, annotator)
     made = 0

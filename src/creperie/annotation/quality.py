@@ -222,7 +222,7 @@ def annotator_measures(record: StudyRecord, evidence: AnswerEvidence) -> Iterato
 
 def _accuracies(evidence: AnswerEvidence) -> list[float]:
     """Return the estimated accuracy of each person. It is NaN for a person with fewer than `FEWEST_COMPARED` answers
-    that can be compared with other people's answers or with a known one.
+    that can be compared with other people's answers or with a known right answer.
     """
     # With fewer answers, the estimate would be little more than the prior.
     votes = evidence.votes

@@ -184,7 +184,7 @@ def change_settings(session: Session, study: StudyRow, actor: str, changes: Json
     """Change settings or the instructions of a study, and store the result as a new revision. The keys of `changes` are
     names of StudySettings, or `instructions`.
 
-    `revision` is the number of the revision on which the changes are based. If the study has another one by now,
+    `revision` is the number of the revision on which the changes are based. If the study has a newer revision by now,
     nothing is changed and an OldRevisionError is raised.
     """
     before, others = changed(study.settings, {}), dict(changes)

@@ -60,8 +60,8 @@ def store_study(
     """Create a study in the database: its questions, in random but balanced order, and one slot per requested answer.
 
     `other` is the second benchmark of a task that compares two. `spec` names the benchmark, so that it can be loaded
-    again when the answers are applied. With `pictures=False`, images are not checked; use it if programs answer in
-    place of people.
+    again when the answers are applied. With `pictures=False`, images are not checked; this is for studies that programs
+    answer in place of people.
     """
     if not NAME.fullmatch(name):  # it is part of URLs and file names
         raise UsageError(
@@ -160,8 +160,8 @@ def _sampled_items(bench: Benchmark, plan: StudyPlan) -> list[Item]:
 
 
 def _unsampled_drafts(task: StudyTask, bench: Benchmark, plan: StudyPlan, dice: random.Random) -> list[QuestionDraft]:
-    """Return questions about items that are not in the study's sample; none if there is no sample. They are the first
-    choice for practice questions and attention checks.
+    """Return questions about items that are not in the study's sample, as the first choice for practice questions and
+    attention checks. The list is empty if there is no sample.
     """
     if plan.sample is None or task.name == FOILS:
         return []

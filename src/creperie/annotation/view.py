@@ -1,7 +1,7 @@
 """What an annotator may see of a slot. Everything sent to annotators is built here.
 
-A `SlotView` has no field for which captions are true, for the benchmark's order or names, or for the kind of a
-question. Pages, the API, pictures and the download of personal data are all built from it.
+A `SlotView` does not say which captions are true, how the benchmark orders and names them, or of what kind the question
+is. Pages, the API, pictures and the download of personal data are all built from it.
 """
 
 from __future__ import annotations

@@ -76,8 +76,8 @@ def _command(
 
 
 def judge_validation(items: int, failed: int, unanswered: int, bench: str) -> dict[str, Any]:
-    """Return the verdict of a validation. It says whether the validator confirmed that captions are true or false as
-    marked in the benchmark. `failed` and `unanswered` are numbers of items.
+    """Return the verdict of a validation: has a model confirmed that every caption is true or false as the benchmark
+    `bench` says? `failed` and `unanswered` are numbers of items.
     """
     if failed:
         word, what, action = "in doubt", f"{failed:,} of {items:,} items have a caption that is refuted", "ask people"

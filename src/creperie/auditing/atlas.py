@@ -167,8 +167,8 @@ def _row(subset: str, families: Sequence[str], mine: Mapping[str, Document], aud
 
 
 def _order_blind(subset: str, audit: Document) -> str:
-    """Return the highest accuracies that a model can reach on a subset without word order, as a string. If the subset
-    has no figures, those for all items are returned. If there are none at all, the string is empty.
+    """Return, as a string, the highest accuracies on a subset that a model can reach if it ignores word order. If the
+    subset has no such figures, use those for all items. If these are missing, too, return an empty string.
     """
     ceilings = {c["subset"]: c for c in audit.get("ceilings", ())}
     ceiling = ceilings.get(subset) or (ceilings.get("all") if len(ceilings) == 1 else None)

@@ -4,8 +4,8 @@ An attacker has a name and one method, `margins(pairs)`, which returns a float32
 number is above zero if the attacker prefers the true caption. Most attackers score captions one by one
 (`TextAttacker`), and `similarity` compares the captions of an item.
 
-The learned attackers are trained on some folds of the items and answer on the others. They are told which caption is
-true only in the folds that they train on; other attackers are never told.
+The learned attackers are trained on some folds of the items and answer on the others. They see which captions are
+true only in the folds that they train on; other attackers never see this.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class TextAttacker:
         return np.array([self._known[t] for t in texts], np.float32)
 
     def tell(self, scores: Mapping[str, float]) -> None:
-        """Store scores, by text, that were computed elsewhere."""
+        """Store scores that were computed elsewhere. `scores` maps each text to its score."""
         self._known.update(scores)
 
     def forget(self) -> None:
@@ -131,7 +131,7 @@ Likeness = Callable[[Sequence[str], Sequence[str]], np.ndarray]
 class OddOneOut:
     """An attacker that scores each caption of an item by its mean similarity to the item's other captions.
 
-    Foils are edits of one true caption, so that caption resembles all others. If the item also has a paraphrase, the
+    Foils are edits of one true caption, which thus resembles all others. If the item also has a paraphrase, the
     true caption may be closer to the foil than to the paraphrase. In both cases the similarities reveal which captions
     are true. An item with two captions has only one similarity, which reveals nothing.
     """

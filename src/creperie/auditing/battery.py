@@ -262,8 +262,8 @@ GROUP = "creperie.attackers"
 
 
 def make_attackers(names: Iterable[str], models: AttackerModels) -> list[Attacker]:
-    """Return the attackers with these names, in this order. An ensemble comes last and is left out if it has fewer than
-    two members.
+    """Return the attackers with these names, in this order, except that an ensemble comes last. An ensemble with fewer
+    than two members is left out.
     """
     different = list(dict.fromkeys(names))
     makers = (

@@ -79,7 +79,9 @@ def _table(features: PairFeatures, rows: np.ndarray, linear: np.ndarray, project
 
 
 def _tune(table: np.ndarray, inner: np.ndarray, seed: int) -> tuple[int, np.ndarray]:
-    """Return the number of trees that does best on held-out inner folds, and the margins of the pairs in them."""
+    """Return the number of trees that does best on held-out inner folds. Also return the margins that this number
+    of trees gives to the pairs in these folds.
+    """
     staged = []
     for k in tuning_folds(inner):
         seen, held_out = inner != k, inner == k

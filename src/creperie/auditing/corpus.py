@@ -74,9 +74,8 @@ class Corpus(MarginSource):
         return margins
 
     def texts(self, pairs: Pairs) -> tuple[list[str], np.ndarray]:
-        """Return a list of captions and an array of indices. The list has the distinct captions of the pairs, followed
-        by the corpus captions (see `captions`). The array has the index in `pairs.texts` of each distinct caption of
-        the pairs.
+        """Return a list of captions: the distinct captions of the pairs, followed by the corpus captions (see
+        `captions`). Also return an array: the index in `pairs.texts` of each distinct caption of the pairs.
         """
         numbers = np.unique(np.concatenate([pairs.left, pairs.right]))
         return [*pairs.captions_at(numbers), *(text for _, text in self.captions)], numbers

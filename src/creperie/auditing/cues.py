@@ -103,9 +103,9 @@ def strongest_cue(
     """Return the strongest cue of an attacker that tests several cues one by one. For any other attacker, return its
     own answers.
 
-    If any cue with an accuracy above the threshold has a corrected p-value below `SURE`, the most accurate such cue is
-    the strongest. Otherwise it is the most significant cue with an accuracy above the threshold. If there is no such
-    cue, it is the most accurate one.
+    Only cues with an accuracy above the threshold are considered. Of those with a tiny corrected p-value (below
+    `SURE`), the most accurate is the strongest. If no p-value is that small, the most significant cue is the strongest.
+    If no cue has an accuracy above the threshold, the most accurate of all cues is returned.
     """
     names = getattr(attacker, "marks", ())
     every = isinstance(attacker, CueAttacker)
@@ -157,8 +157,8 @@ def _cue_of(pairs: Pairs, kind: str, column: np.ndarray) -> Cue:
 
 
 def _measured_cue(pairs: Pairs, cue: Cue, margins: np.ndarray) -> tuple[Cue, np.ndarray]:
-    """Measure a cue in the same way as an attacker. Return the cue with its accuracy, upper limit and p-value filled
-    in, followed by the margins.
+    """Return the cue with its accuracy, upper limit and p-value filled in, followed by `margins`, unchanged. The three
+    figures are computed as for an attacker with these margins.
     """
     there = pairs.per_item > 0
     wins, clusters = item_wins(pairs, margins)[there], pairs.cluster[there]
@@ -176,8 +176,8 @@ def _strongest(tested: Sequence[tuple[Cue, np.ndarray]], tried: int, threshold: 
 
 
 def _different_answers(answers: Iterable[np.ndarray]) -> int:
-    """Return how many of the cues are distinct. `answers` holds the margins of each. Two cues count as one if their
-    margins have the same signs, or opposite signs, for all pairs.
+    """Return how many different cues there are. `answers` holds the margins of each cue. Two cues count as one if their
+    margins have the same sign for all pairs, or opposite signs for all pairs.
     """
     signs = [np.sign(margins).astype(np.int8) for margins in answers]
     return len({(s * s[np.flatnonzero(s)[:1]].sum()).tobytes() for s in signs})
@@ -203,8 +203,8 @@ def _rare_cues(
 
 
 def _margins(pairs: Pairs, alone: OneSided, digests: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield one array for each cue, with one entry per pair. It is 1 if only the true caption contains the cue, −1 if
-    only the false one does, and 0 otherwise.
+    """Yield one array for each cue, with one entry per pair. The entry is 1 if only the true caption contains the cue,
+    −1 if only the false one does, and 0 otherwise.
     """
     parts = []
     for rows in _pieces(pairs) if len(digests) else []:
@@ -228,9 +228,9 @@ OneSided = Callable[[Pairs, np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarra
 
 
 def _tallied(pairs: Pairs, alone: OneSided, kind: str, progress: Progress) -> np.ndarray:
-    """Return an array with one column for each cue that decides at least `FEWEST` pairs. Row 0 is the digest of the
-    cue. Rows 1 and 2 count the pairs in which only the true caption, or only the false one, contains the cue. Rows 3
-    and 4 are the first of these pairs.
+    """Return an array with one column for each cue that decides enough pairs (at least `FEWEST`). Row 0 is the digest
+    of the cue. Row 1 counts the pairs in which only the true caption contains the cue, and row 3 is the first of these
+    pairs. Rows 2 and 4 are the same for the false caption.
     """
     table = np.zeros((5, 0), np.uint64)
     with progress(f"cues of {kind}", len(pairs), "pairs") as advance:
@@ -297,8 +297,8 @@ def _marks(pairs: Pairs, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.n
 
 
 def surest(pairs: Pairs, margins: np.ndarray, count: int) -> list[int]:
-    """Return the indices of up to `count` pairs of different items. An attacker gets these pairs right with the largest
-    margins.
+    """Return the indices of up to `count` pairs, at most one per item: those that an attacker gets right with the
+    largest margins.
     """
     chosen: dict[int, int] = {}
     for pair in np.argsort(-np.nan_to_num(margins), kind="stable").tolist():

@@ -150,7 +150,7 @@ def _all_rows(document: Document) -> list[Json]:
 
 
 def cell_name(row: Document) -> str:
-    """Return the part of the benchmark that a row is about, in words."""
+    """Return, in words, which part of the benchmark a row is about."""
     words = {}
     for k, which in ((1, "first"), (2, "second")):
         words[f"P{k}-N"] = f"{which} true captions against false ones"
@@ -162,8 +162,8 @@ def cell_name(row: Document) -> str:
 
 
 def strongest_cell(document: Document) -> Json | None:
-    """Return the row with a leak that has the highest accuracy. If there is none, return the row whose interval has the
-    highest lower limit; None if there are no intervals.
+    """Return the leaking row with the highest accuracy. If no row leaks, return the row whose interval has the highest
+    lower limit; if no row has an interval, return None.
     """
     # Not the highest accuracy, which an attacker can reach by chance on a few items.
     if document["verdict"] == "leaks" and (found := leaking_cells(document)):

@@ -102,8 +102,8 @@ class GruenScorer:
         """Return a perplexity for each sentence. As in the published code, it is computed from a masked model's loss
         over all tokens, although no token is masked.
 
-        For causal and n-gram models, the result is infinity. Their perplexities are 50 or more, so that GRUEN's term
-        exp(−x / 2) would be about 0 for every text anyway.
+        For causal and n-gram models, the result is always infinity. Their true perplexities are 50 or more, for which
+        GRUEN's term exp(−x / 2) is practically 0, as it is for infinity.
         """
         model = self.language_model
         return (

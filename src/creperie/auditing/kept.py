@@ -73,8 +73,8 @@ def keep_audit(document: Document, origin: Document, folder: Path | None = None)
 
 
 def kept_audit(name: str, origin: Document, folder: Path | None = None) -> Json | None:
-    """Return the stored audit of the benchmark `name` with this `origin` (see `audit_origin`). Return None if there is
-    none or its file is damaged.
+    """Return the stored audit of the benchmark `name` with this `origin` (see `audit_origin`). Return None if no such
+    audit is stored or its file is damaged.
     """
     try:
         document = read_json(_place(name, origin["digest"][:SHOWN], folder))

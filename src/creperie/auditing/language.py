@@ -15,8 +15,8 @@ _ENGLISH = re.compile(r"\b(?:a|an|the|of|and|with|is|are|in|on|at|to)\b", re.IGN
 
 
 def language_of_captions(bench: Benchmark) -> str:
-    """Return the language of most captions. It is read from the tag `language` or recognised from the text; "en" if
-    neither works.
+    """Return the language of most captions. It is read from the tag `language` or recognised from the text. If
+    neither works, return "en".
 
     For a script other than Latin, the result is "another script" instead of a language code.
     """

@@ -158,8 +158,8 @@ class AttackStage:
 
 
 def score_ahead(attackers: Sequence[Attacker], models: AttackerModels, texts: Sequence[str], engine: Engine) -> None:
-    """Score all captions on the engine's workers. The scores are stored in the attackers, so that these need not
-    compute them.
+    """Score all captions on the engine's workers. The scores are stored in the attackers, which then need not compute
+    any.
     """
     single = [a for a in attackers if isinstance(a, TextAttacker) and a.remembers]  # others take microseconds
     distinct = sorted(set(texts)) if single else []

@@ -55,8 +55,8 @@ class Likeness:
 
 
 def likeness_of(bench: Benchmark, subset: str, *, parser: TreeParser | None) -> Likeness:
-    """Return the similarities of a subset's captions. With a parser, the similarities of their trees are included, for
-    at most about `PARSED` items.
+    """Return the similarities of a subset's captions. With a parser, similarities of syntax trees are included; these
+    are computed on a small sample of the items.
     """
     bench = bench.only([subset])
     texts, shapes = caption_shapes(bench)

@@ -2,9 +2,9 @@
 information.
 
 An attacker such as "length" has two directions (the longer or the shorter caption). The accuracy is that of the better
-direction on these items, so it is never below one half. The test is two-sided, and the interval is mirrored together
-with the direction, so this choice raises no false alarms. `raw` is the accuracy in the direction that the attacker's
-name states.
+direction on these items, so it is never below one half. Choosing the better direction raises no false alarms, because
+the test is two-sided, and the interval is mirrored together with the direction. `raw` is the accuracy in the direction
+that the attacker's name states.
 
 If true and false are assigned at random, the accuracy of a learned attacker varies more than the share of heads in the
 same number of coin flips. `null_spreads` estimates by what factor: it exchanges true and false at random and refits a

@@ -61,8 +61,8 @@ class Ensemble(MarginSource):
     members: Sequence[Attacker]
 
     def _parts(self, pairs: Pairs) -> Iterator[tuple[np.ndarray, Pairs | None]]:
-        """Yield, for each fold, a mask of its items and the pairs of the other folds. The members are trained on these
-        pairs; if no member learns, None takes their place.
+        """Yield two values for each fold. The first is a mask of its items. The second is the pairs of all other folds,
+        on which the members are trained; None if no member learns.
         """
         fold = np.zeros(pairs.n_items, np.int64)
         for keep in training_blocks(pairs):

@@ -75,7 +75,7 @@ def kernel_of(features: PairFeatures) -> np.ndarray:
 
 
 def null_accuracies(kernel: np.ndarray, pairs: Pairs, fold: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Exchange true and false at random, many times. Return two arrays with one entry for each time: the out-of-fold
+    """Exchange true and false at random, many times. Return two arrays with one entry for each draw: the out-of-fold
     accuracy of a learned attacker, and its cluster-robust standard error. `kernel` holds the similarity of every two
     pairs, and `fold` the fold of each pair.
     """

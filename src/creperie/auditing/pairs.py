@@ -182,8 +182,8 @@ class Pairs:
 
     @cached_property
     def by_content(self) -> tuple[Pairs, np.ndarray, np.ndarray]:
-        """The same pairs in an order that depends only on the captions, followed by two arrays. They give the old index
-        of each item and of each pair in the new order.
+        """The same pairs in an order that depends only on the captions, followed by two arrays. The first holds the old
+        index of each item, and the second that of each pair, both in the new order.
 
         Random draws and learning use this order, so that they do not depend on the order of the items in a file.
         """
@@ -338,8 +338,8 @@ def image_shapes(bench: Benchmark, shapes: CaptionShapes) -> tuple[ArrowTexts, C
 
 
 def distinct(texts: pa.Array) -> tuple[pa.Array, np.ndarray]:
-    """Return the distinct texts in the order of their first appearance, and the index of each text in `texts` among
-    them.
+    """Return the distinct texts in the order of their first appearance. Also return, for each of `texts`, its index
+    among the distinct ones.
     """
     coded = texts.dictionary_encode()
     return coded.dictionary, coded.indices.to_numpy().astype(np.int64)
@@ -360,11 +360,11 @@ def _joined_by_text(images: np.ndarray, item: np.ndarray, left: np.ndarray, righ
 
 
 def _joined(items: int, *links: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-    """Return a group number for each item. Items that have the same key, directly or through other items, get the same
-    number.
+    """Return a group number for each item. Items that share a key (such as a caption), directly or through other items,
+    get the same number.
 
-    Each of the `links` is a pair of arrays: items, and one key for each of them. Keys of different links are never
-    compared.
+    Each of the `links` is a pair of arrays: item numbers, and one key for each of them. Keys of different links are
+    never compared.
     """
     owner, keys = np.concatenate([owner for owner, _ in links]), np.zeros(0, np.int64)
     for _, key in links:
@@ -398,7 +398,7 @@ def margins_of_scores(pairs: Pairs, scores: np.ndarray) -> np.ndarray:
 
 
 def item_mean(pairs: Pairs, values: np.ndarray) -> np.ndarray:
-    """Return, for each item, the mean of `values` over its pairs; NaN if it has none."""
+    """Return, for each item, the mean of `values` over its pairs; NaN for an item without pairs."""
     total = np.bincount(pairs.item, weights=np.asarray(values, np.float64), minlength=pairs.n_items)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(pairs.per_item > 0, total / pairs.per_item, np.nan)

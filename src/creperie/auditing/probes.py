@@ -1,9 +1,9 @@
 """Three probes from the SADE paper. They show whether a model uses the order of words, whether it prefers content to
 fluency, and whether it uses the image.
 
-*order* scores every caption and four shuffles of it. *cases* compares a caption with shuffles of itself, a caption with
-fluent captions of other images, and the bare content words of a caption with the same fluent captions. *images*
-measures accuracy with the images and with noise in their place.
+*order* scores every caption and four shuffles of it. *cases* makes three comparisons: a caption against shuffles of
+itself; the caption against fluent captions of other images; and only its content words against the same fluent
+captions. *images* measures accuracy with the images and with noise in their place.
 """
 
 from __future__ import annotations
@@ -137,8 +137,8 @@ def probe_order(
 def _described(
     shuffled: Benchmark, writer: str | Model, options: ScoreOptions, *, where: str
 ) -> tuple[Benchmark, tuple[dict[str, str], ...]]:
-    """Return (items, descriptions). A model's description of the image becomes the first caption of each item. The
-    descriptions are also returned as rows.
+    """Let a model describe the image of each item. Return the items, with the description in place of the first
+    caption, and the descriptions alone, as rows.
     """
     if not writer or not all(item.images for item in shuffled):
         hint = "use items with images, and name a vlm: or api: model that describes them: `captioner=`"
@@ -280,8 +280,8 @@ PROBES: Mapping[str, Callable[..., Probed]] = {"order": probe_order, "cases": pr
 def _shuffled(
     sources: Sequence[SourceCaption], kinds: Sequence[str], seed: int
 ) -> Iterator[tuple[SourceCaption, tuple[str, ...]]]:
-    """Yield each caption with its shuffles. A shuffle that equals the caption or another shuffle is drawn again, up to
-    `TRIES` times. If all of these fail, the caption itself takes its place.
+    """Yield each caption with its shuffles. A shuffle that equals the caption or another shuffle is drawn again. If
+    this fails too often, the caption itself takes the place of the shuffle.
     """
     for source, doc in zip(sources, parse([s.text for s in sources]), strict=True):
         rng = dice_for(seed, "probe", source.id)

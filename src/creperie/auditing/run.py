@@ -75,7 +75,7 @@ def audit(
     """Attack a benchmark without its images, and return the verdict and the cues through which it leaks. `bench` is a
     benchmark, a spec or a path.
 
-    Without names, the standard battery of attackers is run. Attackers that lack a package or a model are left out, and
+    If `attackers` is empty, the standard battery is run. Attackers that lack a package or a model are left out, and
     the verdict is then at best *incomplete*. With an engine, attackers that score one caption at a time run on it.
 
     Quick attackers run first; `announce` is then called with a summary of their results. Slow attackers of the standard
@@ -241,8 +241,8 @@ class Attack:
         return replace(self, sample=sample), ordered, answers | slowly
 
     def on_views(self, bench: Benchmark, pairs: Pairs) -> list[AuditRow]:
-        """Run the attackers on each true caption separately, if items have several, and return the rows. Otherwise
-        there are no rows.
+        """If items have several true captions, run the attackers on each of these separately, and return the rows. If
+        not, return an empty list.
 
         The view P1-N compares the first true caption of each item with the false captions, P2-N the second, and so on.
         If every true caption has its own foil, it is compared only with that foil (P1-N1, P2-N2 …).
@@ -254,8 +254,8 @@ class Attack:
         return rows
 
     def with_fixes(self, rows: Sequence[AuditRow], bench: Benchmark) -> list[AuditRow]:
-        """Return the rows, with a proposed fix in each row in which an attacker finds a leak. To find the fixes,
-        attackers are run again on repaired captions (see `repaired`).
+        """Return the rows. If an attacker finds a leak, its row gets a proposed way to remove the leak, such as
+        "repairable". To choose it, attackers are run again on repaired captions (see `repaired`).
         """
         # Slow attackers are run again only in subsets in which the repair stops all leaks of quick attackers. In other
         # subsets, the fix is to remove items, if enough of them would remain (see `balanced_share`). The ensemble is
@@ -278,8 +278,8 @@ class Attack:
         return [(fixed | rest).get(_key(row), row) for row in rows]
 
     def _rerun(self, rows: Sequence[AuditRow], styled: Benchmark) -> dict[_Key, AuditRow]:
-        """Run the attackers of these leaking rows on the repaired captions (`styled`). Return each row with its fix, by
-        view, subset and attacker.
+        """Run the attackers that found the leaks in `rows` again, on repaired captions (`styled`). Return each row with
+        the way to remove its leak (such as "repairable"), by view, subset and attacker.
         """
         after: dict[_Key, Measure] = {}
         for view in sorted({row.view for row in rows}):

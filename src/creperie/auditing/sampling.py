@@ -84,8 +84,8 @@ def last_look(looks: int) -> float:
 
 
 def drawn(pairs: Pairs, sizes: Mapping[str, int], seed: int) -> np.ndarray:
-    """Return a mask of randomly drawn items. Clusters are drawn whole, until a subset has at least `sizes[name]` items
-    or is used up.
+    """Return a mask of randomly drawn items. Clusters are drawn whole, until each subset has at least as many
+    items as `sizes` says or is used up.
     """
     ordered, items, _ = pairs.by_content
     rank = np.empty(pairs.n_items, np.int64)
@@ -110,8 +110,8 @@ def sample_for(
     """Run slow attackers on more and more items until every subset is decided (a significant leak, or certainly none)
     or no further test is allowed. Return the last sample.
 
-    `decided` are the subsets that the quick attackers have decided, and `tests` is the number of tests for which
-    p-values are corrected. The members of an ensemble are trained on the last sample; the ensemble itself is not
+    `decided` are the subsets in which quick attackers have already found a leak, and `tests` is the number of tests for
+    which p-values are corrected. The members of an ensemble are trained on the last sample; the ensemble itself is not
     tested.
     """
     count = {name: int((pairs.subset == s).sum()) for s, name in enumerate(pairs.subsets)}

@@ -84,7 +84,7 @@ def margins_after_tuning(
 
 
 def _tune(scorer: Any, learned: Sequence[TokenPair], rng: np.random.Generator) -> None:
-    """Train the model on batches of pairs of similar length, with a learning rate that rises and then falls to zero."""
+    """Train the model on batches whose pairs have similar lengths. The learning rate rises, then falls to zero."""
     import torch
 
     per_epoch = -(-len(learned) // BATCH)

@@ -118,8 +118,8 @@ def corrected(rows: Sequence[AuditRow], threshold: float) -> list[AuditRow]:
 
 
 def fix_of(row: AuditRow, repaired: Measure | None, threshold: float) -> AuditRow:
-    """Return the row with the fix of its leak. `repaired` is the attacker's result on the repaired captions; None if it
-    was not run on them.
+    """Return the row with the fix of its leak: repairable, removable or structural. `repaired` is the attacker's result
+    on the repaired captions; None if the attacker was not run on them.
     """
     after = None if repaired is None else repaired.accuracy
     if repaired is not None and not leaks(repaired, repaired.p, threshold):

@@ -212,7 +212,7 @@ class Benchmark(Framed):
 
     @property
     def schema(self) -> pa.Schema:
-        """The names and types of the columns. No items are read to find them."""
+        """The names and types of the columns. They are known without reading any items."""
         return self.source.dataset.schema if isinstance(self.source, Parquet) else self.source.schema
 
     @cached_property
@@ -345,7 +345,7 @@ class Benchmark(Framed):
     def with_table(self, table: pa.Table | Parquet, op: str, **args: Any) -> Benchmark:
         """Return a copy of the benchmark with the items in `table`. `op` and `args` become a provenance step.
 
-        If the copy has fewer items than the benchmark, the step also says how many of them are left.
+        If the copy has fewer items than the benchmark, the step also says how many items are left.
         """
         changed = replace(self, source=table)
         left = {"leaves": f"{len(changed):,} of {len(self):,}"} if len(changed) < len(self) else {}
@@ -357,7 +357,8 @@ class Benchmark(Framed):
         """Return a benchmark of the items that meet a condition: an Arrow expression over the columns, a boolean mask,
         or a function that takes an item. `why` is recorded as the reason.
 
-        Expressions such as `pc.field("tag.n") > 4` are evaluated by Arrow, for a benchmark on disk while it is read.
+        Arrow evaluates expressions such as `pc.field("tag.n") > 4`. If the benchmark is on disk, this happens while it
+        is read.
         """
         if isinstance(condition, pc.Expression):
             return self.with_table(self._where(condition), "filter", condition=str(condition), why=why)
@@ -384,7 +385,7 @@ class Benchmark(Framed):
 
     @explained
     def only(self, *subsets: str | Iterable[str]) -> Benchmark:
-        """Return a benchmark of the items in these subsets, which are given one by one or as a list."""
+        """Return a benchmark of the items in these subsets. Subsets are given as separate arguments or as a list."""
         names = [name for one in subsets for name in ([one] if isinstance(one, str) else one)]
         for name in names:
             if not isinstance(name, str) or name not in self.subsets:

@@ -58,8 +58,8 @@ _AUDIT = re.compile(r"(<!-- audit -->\n).*?(<!-- end of audit -->)", re.DOTALL)
 
 
 def recorded_audit(bench: Benchmark) -> dict[str, Any] | None:
-    """Return the audit stored beside a saved benchmark. Return None if there is none, or if the items have changed
-    since.
+    """Return the audit stored beside a saved benchmark. Return None if there is no such audit, or if the items have
+    changed since it was made.
     """
     if not isinstance(bench.source, Parquet) or not bench.source.files:
         return None
@@ -71,8 +71,8 @@ def recorded_audit(bench: Benchmark) -> dict[str, Any] | None:
 def record_audit(folder: Path, audit: Mapping[str, Any]) -> None:
     """Write an audit beside a saved benchmark, and the audit's verdict into README.md and DATASHEET.md.
 
-    Nothing is written if the folder is read-only, or if its items are not the audited ones. The same holds if the
-    folder already has an audit of these items with more attackers.
+    Nothing is written in three cases: the folder is read-only, its items are not the audited ones, or it already has an
+    audit of these items with more attackers.
     """
     manifest = folder / MANIFEST_FILE
     if not manifest.is_file() or read_json(manifest).get("hash") != audit["hash"]:

@@ -135,7 +135,7 @@ def _repeated_items(view: View) -> Iterator[Finding]:
 
 
 def _vacuous(view: View) -> Iterator[Finding]:
-    """Yield findings for items without true captions or without false ones. They have nothing to rank."""
+    """Yield findings for items without true captions or without false ones. Such items give a model nothing to rank."""
     codes, shapes = shape_codes(view.bench)
     subset = view.table.column("subset").combine_chunks().dictionary_encode()
     of = subset.indices.to_numpy(zero_copy_only=False)
@@ -176,7 +176,7 @@ def _skipped(view: View) -> Iterator[Finding]:
 
 
 def _repeated_captions(view: View) -> Iterator[Finding]:
-    """Yield findings for captions that occur earlier in the same item, whether their labels agree or not."""
+    """Yield findings for captions that repeat an earlier caption of the same item, with the same or another label."""
     offsets = view.captions[0]
     for caption, earlier in _repeats(pair_codes(view.owners, view.codes)).items():
         row = int(view.owners[caption])
@@ -243,7 +243,7 @@ def _odd_characters(view: View) -> Iterator[Finding]:
 
 
 def _trailing_blanks(view: View) -> Iterator[Finding]:
-    """Yield a finding per subset that counts the true and the false captions with a trailing blank."""
+    """Yield one finding per subset. It says how many true and how many false captions end in a blank."""
     blank = np.zeros(len(view.codes), bool)
     blank[view.where(lambda texts: pc.not_equal(pc.utf8_rtrim_whitespace(texts), texts))] = True
     if not blank.any():

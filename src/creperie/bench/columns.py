@@ -91,8 +91,8 @@ def table_of(items: Iterable[Item]) -> pa.Table:
 
 
 def _core_array(column: pa.Field, values: list[Any], subsets: list[str], ids: list[str]) -> pa.Array:
-    """Return the values of a column that every benchmark has (id, subset, images, captions or match) as an array. Raise
-    a DataError that names the item if a value has the wrong type.
+    """Return the values of a core column (id, subset, images, captions or match) as an array. If a value has the wrong
+    type, raise a DataError that names the item.
     """
     try:
         array = pa.array(values, column.type)

@@ -79,9 +79,9 @@ def reweighed(bench: Benchmark, by: str, doubted: Keys, agreed: Keys = ()) -> Be
     """Return the benchmark with the tag `evidence` changed according to a model's judgement. Return None if no item has
     this tag.
 
-    `doubted` holds the keys of items that the model doubts. Their evidence falls by one level (see `LEVELS`). `agreed`
-    holds the keys of items that the model confirms. Their evidence rises from `unchecked` to `likely`. The name of the
-    model, `by`, is added to the tag `basis`.
+    `doubted` holds the keys of items that the model doubts. Their evidence falls by one level: from `certain` to
+    `likely`, or from `likely` to `unchecked`. `agreed` holds the keys of items that the model confirms. Their evidence
+    rises from `unchecked` to `likely`. The name of the model, `by`, is added to the tag `basis`.
     """
     items = []
     for item in bench:

@@ -41,8 +41,8 @@ def hash_pieces(columns: Iterable[str], pieces: Iterable[pa.Table]) -> str:
 
 
 class ContentHash:
-    """A content hash that is computed from successive tables of `HASH_CHUNK` rows. The last table may have fewer
-    rows.
+    """A content hash that is computed from successive tables. Every table has `HASH_CHUNK` rows, a fixed number; only
+    the last one may have fewer.
     """
 
     def __init__(self, columns: Iterable[str]) -> None:

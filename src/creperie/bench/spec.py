@@ -43,8 +43,8 @@ BenchmarkSpec = Any
 
 
 def as_benchmark(bench: BenchmarkSpec) -> Benchmark:
-    """Return a benchmark unchanged. For a result with a benchmark, return that benchmark. For anything else, return
-    what `load` returns.
+    """Return `bench` itself if it is a benchmark. If it is a result that holds a benchmark, return that benchmark. Pass
+    anything else to `load`.
     """
     return contained_benchmark(bench) or load(bench)
 
@@ -160,8 +160,8 @@ class NamingOptions:
     )
 
     def named(self, bench: Benchmark) -> Benchmark:
-        """Return a copy of the benchmark with the name and the licence in these options. An option that is not given
-        leaves the benchmark's own value.
+        """Return a copy of the benchmark with the name and the licence in these options. Where an option is not given,
+        the copy keeps the benchmark's own value.
         """
         title = "" if self.name else bench.info.title  # of the published set, which a part under another name is not
         info = replace(bench.info, licence=self.licence or bench.info.licence, title=title)

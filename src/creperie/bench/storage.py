@@ -101,8 +101,8 @@ def _put_in_place(draft: Path, path: Path, replace_old: bool) -> None:
 def save(
     bench: Any, folder: str | Path, *, copy_images: bool = False, force: bool = False, progress: Progress = silent
 ) -> Benchmark:
-    """Write a benchmark into a folder, and return the benchmark as loaded from there. `bench` may also be a result with
-    a benchmark, such as `Refined`.
+    """Write a benchmark into a folder, and return the benchmark as loaded from there. `bench` may also be a result that
+    holds a benchmark, such as `Refined`.
 
     Images are copied if `copy_images` is set, or if they would be lost otherwise. They would be lost if they have no
     location, or if they are in creperie's cache or in the folder that is replaced.

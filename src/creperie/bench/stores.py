@@ -96,9 +96,9 @@ def _encoded(picture: Any, where: str) -> bytes:
 def open_store(location: str | Path, *, follow_links: bool = True) -> KeyedImageStore:
     """Return the store at a location: a folder, a zip file, tar files, or Parquet files with an image column.
 
-    A key is looked up as it is, then without its leading folders, one folder at a time (`val2017/7.jpg`, then `7.jpg`).
-    If it is still not found, it is looked up in the top-level folders of the store. Exactly one of them must contain
-    the image: `7.jpg` finds `val2017/7.jpg`.
+    A key is first looked up as it is. Then its leading folders are removed one at a time (`val2017/7.jpg`, then
+    `7.jpg`). If it is still not found, it is looked up in the top-level folders of the store. Exactly one of them must
+    contain the image: `7.jpg` finds `val2017/7.jpg`.
     """
     path = Path(location)
     name = path.name.lower()

@@ -209,14 +209,14 @@ def _move(db: Database, study: str, state: str) -> CommandResult:
 
 @study_command
 def stop(study: str, db: Database) -> CommandResult:
-    """Stop giving out questions of STUDY until `annotate go` is run. A closed study is reopened as a stopped one."""
+    """Stop giving out questions of STUDY until `annotate go` is run. A closed study becomes a stopped one."""
     return _move(db, study, "paused")
 
 
 @study_command
 def close(study: str, db: Database) -> CommandResult:
-    """Close STUDY to answers and changes. From then on, no question can be answered or decided, no answer taken back,
-    nobody invited or excluded, and no setting changed.
+    """Close STUDY to answers and changes. From then on, answers, decisions, invitations, exclusions and settings can no
+    longer be added or changed.
     """
     return _move(db, study, "closed")
 

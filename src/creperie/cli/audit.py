@@ -160,7 +160,7 @@ def _run(bench: Benchmark, options: AuditOptions, models: AttackerModels, engine
 
 @dataclass(frozen=True)
 class AtlasOutput:
-    """Options for where the atlas and its audits are written."""
+    """Options that say where the atlas and its audits are written."""
 
     keep: Path | None = option(None, "Store the audits in this folder, and reuse those in it.", metavar="DIR")
     out: Path | None = option(None, "Write the page in Markdown.", metavar="FILE")
@@ -208,8 +208,8 @@ def _audited(spec: str, keep: Path | None, options: AuditOptions, part: PartOpti
 
 
 def _ceilings(bench: Benchmark, options: AuditOptions, models: AttackerModels) -> Json:
-    """Return, by subset, the highest accuracy that a model can reach without word order. Only items that the audit
-    attacks are counted.
+    """Return, by subset, the highest accuracy that a model can reach if it ignores word order. Only items that the
+    audit attacks are counted.
     """
     from creperie.statistics import ceilings
 
@@ -308,8 +308,8 @@ def _likeness_table(audit: Audit) -> None:
 
 
 def show_comparison(first: str, second: str, rows: Sequence[PairwiseRow]) -> None:
-    """Print a comparison of two benchmarks as in Table 4 of SugarCrepe. For each score, such as fluency, it has the
-    mean over the foils of each benchmark, and how often the second benchmark's foil scores better.
+    """Print a comparison of two benchmarks as in Table 4 of SugarCrepe. For each score, such as fluency, the table has
+    the mean over the foils of each benchmark, and says how often the second benchmark's foil scores better.
     """
     columns = ["kind", "score", "n", first, second, f"{second} better, %", "95 %", "ties"]
     print_table(

@@ -22,8 +22,8 @@ def ceiling(benches: tuple[str, ...], subsets: bool, runs: tuple[str, ...]) -> C
     """Compute the highest accuracy that a model without word order can reach, from the captions of a benchmark alone.
 
     The table counts two kinds of items. In "same words", a true and a false caption have the same words in a different
-    order: such a model gives both the same score. In "half-truths", the false captions say everything that a
-    true caption says, and something more; with `--run`, the command says how often a model rejects these false
+    order: a model without word order gives both the same score. In "half-truths", the false captions say everything
+    that a true caption says, and something more; with `--run`, the command says how often a model rejects these false
     captions.
     """
     from creperie.bench import load

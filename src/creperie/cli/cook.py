@@ -26,7 +26,7 @@ SHOWN = 2  #: of a recipe that is no paper's, most tables of a stage that are pr
 
 @dataclass(frozen=True)
 class CookWay:
-    """Options for where a recipe runs, and whether it is only planned."""
+    """Options that say where a recipe runs, and whether it is only planned."""
 
     out: Path | None = option(None, "Output folder (out/cook/RECIPE-PROFILE).", metavar="DIR")
     plan: bool = option(False, "Only show calls, cost, time, and what is missing.", flags="--plan --dry-run")
@@ -44,11 +44,11 @@ def cook(
 ) -> CommandResult:
     """Run the recipe of a paper: captions, generation, checks, people, refinement, audits, scores, tables, figures.
 
-    RECIPE is a name of the cookbook (`creperie cook list`) or a YAML file. `creperie cook status FOLDER…` shows which
-    tables and figures of the papers the recipe runs in these folders reproduce; `creperie cook verify A B` compares two
-    recipe runs stage by stage. Before anything runs, packages, model names, data, keys and disk space are checked. The
-    results of stages whose inputs and options have not changed are reused, so an interrupted run continues where it
-    stopped.
+    RECIPE is a name of the cookbook (`creperie cook list`) or a YAML file. `creperie cook status FOLDER…` lists the
+    tables and figures of the papers, and says which of them are reproduced by the recipe runs in these folders.
+    `creperie cook verify A B` compares two recipe runs stage by stage. Before anything runs, packages, model names,
+    data, keys and disk space are checked. The results of stages whose inputs and options have not changed are reused,
+    so an interrupted run continues where it stopped.
 
     With --engine and --workers, generation, validation, audits and scoring run on that engine.
     """

@@ -229,8 +229,8 @@ def _chance(value: float | None) -> str:
 
 
 def chance_text(chance: Mapping[str, float | None]) -> str:
-    """Return chance levels in percent as text. If they are the same for all metrics, this is one number. Otherwise it
-    is a list of two or three numbers, or a range if there are more.
+    """Return chance levels in percent as text. If the level is the same for all metrics, the text is one number.
+    Otherwise, the text lists two or three numbers, or gives a range if there are more.
 
     >>> chance_text({"itt": 0.3333, "tot": 0.3333}), chance_text({"text": 0.25, "image": 0.25, "group": 0.1667})
     ('33.3', '25, 25, 16.7')

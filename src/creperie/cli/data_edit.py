@@ -17,7 +17,7 @@ from creperie.core import UsageError, option
 
 @dataclass(frozen=True)
 class Target:
-    """Options for where a new benchmark is written, and what it may replace."""
+    """Options that say where a new benchmark is written, and what it may replace."""
 
     out: Path | None = option(None, "The folder to write (required).", metavar="DIR")
     copy_images: bool = option(False, "Copy the images into the new folder.")

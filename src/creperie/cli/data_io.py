@@ -118,7 +118,9 @@ def _images_not_found(bench: Benchmark) -> str:
 
 
 def _read(path: str, options: ImportOptions, roles: Roles, images: str | None) -> Benchmark:
-    """Return the benchmark in a file or folder. `roles` says which columns of a table hold what."""
+    """Return the benchmark in a file or folder. `roles` names the columns of a table that hold images, captions, ids
+    and so on.
+    """
 
     if options.format in FOR_TOOLS[2:]:
         hint = "`runs import` reads its logs; export as datasets or webdataset (with images) or jsonl to read it back"

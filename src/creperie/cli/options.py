@@ -76,7 +76,7 @@ def click_option(about: OptionField) -> Any:
 
 
 def _default_text(about: OptionField) -> str:
-    """Return the default value for the help. The text is empty if there is none."""
+    """Return the default value of an option as text for the help; empty if the option has no default."""
     value = about.default
     if value in (None, "", (), False) and not isinstance(value, (int, float)):
         return ""

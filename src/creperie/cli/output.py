@@ -100,7 +100,7 @@ def p_value(value: float) -> str:
 
 def table_width() -> int:
     """Return the number of characters that a line of a table may have. This is the terminal's width or, if the output
-    is a file, at least `WIDE`.
+    is a file, a larger number (at least `WIDE`).
     """
     from rich.console import Console
 
@@ -117,9 +117,9 @@ def print_table(
 ) -> None:
     """Print a table. A cell is a whole number or a text without markup. Columns of numbers are aligned to the right.
 
-    Words are never broken. Cells of up to `SHORT` characters are never wrapped; longer cells share the remaining width.
-    Columns that do not fit are printed as a further table below, which repeats the first column. In the column named
-    `brief`, cells are cut to one line.
+    Words are never broken. Short cells (up to `SHORT` characters) are never wrapped; longer cells share the remaining
+    width. Columns that do not fit are printed as a further table below, which repeats the first column. In the column
+    named `brief`, cells are cut to one line.
     """
     from rich.console import Console
     from rich.table import Table

@@ -35,7 +35,7 @@ TABLES = {".tex": "latex", ".md": "markdown", ".csv": "csv", ".html": "html"}
 
 @dataclass(frozen=True)
 class ScoreCall:
-    """Options for what is scored, in which shard, and what is written besides the runs."""
+    """Options that say what is scored, in which shard, and what is written besides the runs."""
 
     models: tuple[str, ...] = option((), "A model; repeat for more.", flags="--model -m", metavar="URI", whole=True)
     blind: str | None = option(

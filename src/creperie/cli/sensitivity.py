@@ -22,7 +22,7 @@ SHOWN = 5
 
 @dataclass(frozen=True)
 class ProbeOptions:
-    """Options for which inputs are varied, and how."""
+    """Options that say which inputs are varied, and how."""
 
     what: str = option(
         "prompts",

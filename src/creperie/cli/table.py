@@ -46,7 +46,7 @@ class TableOutput:
 
     @property
     def width(self) -> int:
-        """The number of characters per line: the terminal's, or `WIDE` for a file."""
+        """The number of characters per line: the terminal's width, or the constant `WIDE` if the output is a file."""
         return shutil.get_terminal_size().columns if self.out is None and sys.stdout.isatty() else WIDE
 
 
@@ -104,9 +104,7 @@ def table(
 
 
 def _refuse(mode: str, given: Mapping[str, object]) -> None:
-    """Raise an error if any of the options or arguments in `given` has a value. None of them has an effect in this
-    mode.
-    """
+    """Raise an error if an option or argument in `given` has a value, because it would have no effect in this mode."""
     if unused := [name for name, value in given.items() if value]:
         verb = "has" if len(unused) == 1 else "have"
         raise UsageError(f"{listing(unused)} {verb} no effect on {mode}", hint=f"leave out {listing(unused)}")

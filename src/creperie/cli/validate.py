@@ -22,7 +22,7 @@ MOST_SHOWN = 20
 
 @dataclass(frozen=True)
 class ValidateOptions(ImageOptions):
-    """Options for which models check a benchmark, and how many items they check."""
+    """Options that select the models that check a benchmark, and the number of items to check."""
 
     model: str = option("", "A language model that compares captions, such as api:gpt-4o-mini.", metavar="URI")
     nli: str = option("", "An NLI classifier that compares captions, such as hf:NAME.", metavar="URI")

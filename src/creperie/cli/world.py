@@ -119,8 +119,8 @@ def render(scene: str, out: Path, size: int, turn: float, studio: RenderOptions)
 @click.argument("bench")
 @answers
 def check(bench: str) -> CommandResult:
-    """Check generated captions against their scenes. Each caption is parsed again, and must be true or false of its
-    scene as the benchmark says. The scene is found by the name of its picture.
+    """Check generated captions against their scenes. Each caption is parsed again, and its truth in the scene is
+    compared with the label in the benchmark. Scenes are found by the names of their pictures.
     """
 
     source = load(bench)

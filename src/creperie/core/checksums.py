@@ -88,8 +88,8 @@ def check_files(folder: Path, sums: Mapping[str, str] | None, again: str = "") -
 
 
 def how_again(document: Mapping[str, Any], otherwise: str = "") -> str:
-    """Return a hint on how to make a file again. It names the command stored in the file's document or, if there is
-    none, is `otherwise`.
+    """Return a hint on how to make a file again. The hint names the command that is stored in the file's document. If
+    the document has no command, the hint is `otherwise`.
 
     >>> how_again({"command": "creperie score mine --model blind:length"})
     'make it again: creperie score mine --model blind:length'

@@ -105,8 +105,8 @@ def read_json(path: Path, *, strict: bool = False, again: str = "") -> Any:
 
 
 def read_checked(path: Path, again: str = "") -> tuple[Any, dict[str, str] | None]:
-    """Return the content of a JSON file, and the checksums of the files beside it. The checksums are None if the file
-    has none.
+    """Return the content of a JSON file, and the checksums of the files beside it. If the document has no checksums,
+    the second value is None.
     """
     try:
         document = parse_json(read_text(path), str(path))
@@ -116,10 +116,10 @@ def read_checked(path: Path, again: str = "") -> tuple[Any, dict[str, str] | Non
 
 
 def check_target(folder: Path, force: bool, written: Iterable[str]) -> None:
-    """Raise a UsageError if `folder` is a file, or if it is not empty and may not be replaced.
+    """Raise a UsageError unless `folder` is new, is empty or may be replaced. A file is never replaced.
 
-    It may be replaced only with `force`, and only if creperie wrote it: it must contain a file with one of the names in
-    `written`.
+    A folder may be replaced only with `force`, and only if creperie wrote it: it must contain a file with one of the
+    names in `written`.
     """
     if folder.exists() and not folder.is_dir():
         raise UsageError("expected a folder, found a file", where=str(folder), hint="give the path of a folder")

@@ -65,8 +65,8 @@ _UNPRINTABLE = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u202a-\\u202e\\u2
 
 
 def printable(text: str, *, escaped: bool = False) -> str:
-    """Return the text with some characters replaced by a JSON escape if `escaped`, else by U+FFFD. These are the
-    characters that move a terminal's cursor, change its colours or reverse the text direction.
+    """Return the text without characters that move a terminal's cursor, change its colours or reverse the text
+    direction. Each of them is replaced by U+FFFD or, if `escaped` is True, by a JSON escape.
 
     >>> printable("a\\x1b[31mred", escaped=True), len(printable("\\r\\x9b"))
     ('a\\\\u001b[31mred', 2)

@@ -55,7 +55,7 @@ class Ray:
 
     @contextmanager
     def session(self) -> Iterator[None]:
-        """Run the block in a Ray session. If this method had to start the session, it shuts it down at the end."""
+        """Run the block in a Ray session. A session that this method starts is shut down at the end."""
         try:
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
             os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")

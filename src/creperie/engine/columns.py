@@ -84,8 +84,8 @@ class ItemPieces(Pieces):
 
 
 def item_pieces(bench: Benchmark, columns: Sequence[str]) -> Pieces:
-    """Return the named columns of a benchmark's items as pieces. Workers read the pieces of a benchmark on disk from
-    there.
+    """Return the named columns of a benchmark's items as pieces. If the benchmark is on disk, workers read the pieces
+    directly from its files.
     """
     source = bench.source
     if not isinstance(source, Parquet):

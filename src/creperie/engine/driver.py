@@ -19,7 +19,7 @@ AHEAD = 2
 
 
 class Worker(Protocol):
-    """A worker that computes one piece after another. The order is that of the calls of `begin`."""
+    """A worker that computes one piece after another, in the order in which `begin` is called."""
 
     def begin(self, number: int | None) -> Future[Any]:
         """Start computing piece `number` and return a future of the result. The future fails if the worker dies. If
@@ -44,8 +44,8 @@ def run_on_workers(
     """Let workers compute the pieces in `numbers`. Yield (number, result) in order of completion, each number once.
 
     `hire` starts a worker. A worker whose future raises the exception `lost` is replaced, and its pieces go to others.
-    If `LIVES` workers die during the same piece, the run ends with an error. Workers that start late or never delay no
-    piece.
+    If several workers (`LIVES`) die during the same piece, the run ends with an error. A worker that starts late, or
+    does not start at all, does not delay the pieces.
     """
     waiting, deaths = deque(numbers), Counter[int | None]()
     left, ended = len(waiting), SimpleQueue[tuple[int, int | None, Any]]()

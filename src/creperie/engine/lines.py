@@ -101,7 +101,7 @@ def open_lines(
 
 
 def _bounded(path: str) -> Iterator[bytes]:
-    """Yield the lines of a file; raise a DataError for a line of `LONGEST` bytes or more."""
+    """Yield the lines of a file; raise a DataError for a very long line (`LONGEST` bytes or more)."""
     number = 1
     try:
         with open_file(path) as file:

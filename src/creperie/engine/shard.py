@@ -28,7 +28,7 @@ class Shard:
         return range(n * (self.number - 1) // self.count, n * self.number // self.count)
 
     def of(self, things: Sequence[T]) -> Sequence[T]:
-        """Return those of the `things` that belong to this shard. Raise a UsageError if there are none."""
+        """Return the `things` that belong to this shard. Raise a UsageError if the shard is empty."""
         own = self.range(len(things))
         if not own:
             raise UsageError(f"shard {self} is empty: there are only {len(things)} elements", hint="use fewer shards")

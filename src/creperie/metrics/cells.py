@@ -157,7 +157,8 @@ def choice_probabilities(layout: Layout, scores: np.ndarray, scale: float = 1.0)
 
 
 def scores_blind_to(layout: Layout, keys: np.ndarray) -> np.ndarray:
-    """Return the best image × caption scores of a model that cannot distinguish an item's captions with equal keys.
+    """Return the best scores (images × captions) that a model can give without distinguishing captions of an item that
+    have the same key.
 
     `keys` holds one number per caption, item after item. If captions with the same bag of words have the same key,
     `evaluate` on these scores gives the highest accuracy without word order.

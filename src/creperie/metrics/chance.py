@@ -14,8 +14,8 @@ MOST_STEPS = 5_000_000
 
 @dataclass(frozen=True, eq=False)
 class Contest:
-    """A comparison of scores: every winner must be higher than every loser. Winners and losers are given as indices
-    into the scores of an item.
+    """A comparison of an item's scores. The contest is won if every score in `winners` is higher than every score in
+    `losers`. Both fields are fixed beforehand and hold indices into the item's scores.
     """
 
     winners: np.ndarray
@@ -28,7 +28,7 @@ Winners = dict[int, set[int]]
 
 def chance_of(contests: Sequence[Contest]) -> float:
     """Return the probability that random scores (independent and continuous) win all contests. It is NaN if a score is
-    a winner in one contest and a loser in another, or if the computation would take too long.
+    in the `winners` of one contest and in the `losers` of another, or if the computation would take too long.
 
     >>> cells = np.array
     >>> chance_of([Contest(cells([0, 1]), cells([2]))])  # both positives above the negative
@@ -48,7 +48,7 @@ def chance_of(contests: Sequence[Contest]) -> float:
 
 
 def _connected(above: Winners) -> list[Winners]:
-    """Return the mapping from losers to their winners (`above`), split into parts that have no score in common."""
+    """Return `above`, which maps scores to those that must be higher, split into parts without a common score."""
     parts: list[tuple[set[int], Winners]] = []
     for loser, winners in above.items():
         cells, members = {loser} | winners, {loser: winners}
@@ -64,9 +64,9 @@ def _connected(above: Winners) -> list[Winners]:
 
 
 def _agreeing(above: Winners) -> float:
-    """Return the fraction of rankings of all scores in which every loser is below its winners; `above` maps each loser
-    to its winners. The fraction is NaN if a score is both a winner and a loser, or if there are too many scores to
-    count.
+    """Return the fraction of rankings that agree with `above`, which maps each score to the scores that must be higher.
+    The fraction is NaN if a score must be higher than one score and lower than another, or if there are too many scores
+    to count.
     """
     winners = set().union(*above.values())
     if winners & above.keys():
@@ -83,7 +83,7 @@ def _agreeing(above: Winners) -> float:
 
 
 def _counted(above: Winners, winners: list[int]) -> float:
-    """Return the exact fraction of rankings in which each loser is below its winners. Return NaN if counting takes too
+    """Return the exact fraction of rankings that agree with `above` (see `_agreeing`). Return NaN if counting takes too
     long.
     """
     # The ranks are filled from the top. The state of the count is the set of winners that are placed and the number of

@@ -25,7 +25,7 @@ def lower(sums: np.ndarray) -> np.ndarray:
 
 
 def precision(sums: np.ndarray) -> np.ndarray:
-    """Return the fraction of true captions among all captions and foils above the threshold; NaN if there are none
+    """Return the fraction of true captions among all captions and foils above the threshold; NaN if nothing is
     above it. `sums` is as in `balanced`.
     """
     return over(sums[..., 0], sums[..., 0] + sums[..., 3] - sums[..., 1])

@@ -218,8 +218,8 @@ def bounded_interval(
 
 
 def two_share_confidence(columns: np.ndarray, statistic: Statistic, clusters: np.ndarray) -> Confidence:
-    """Return a statistic that rises with two proportions, with its interval. The proportions are those of right answers
-    on captions and on foils.
+    """Return a statistic with its interval. The statistic must be a rising function of two proportions: the right
+    answers on captions, and the right answers on foils.
 
     The columns count the right answers on captions, the right answers on foils, all captions, and all foils. The
     intervals of the two proportions are combined (MOVER).

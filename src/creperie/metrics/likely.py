@@ -3,8 +3,8 @@ over the intra-class correlation (profile likelihood).
 
 Items that share an image tend to be right or wrong together, but this correlation is hard to estimate from a small
 number of clusters. For example, if one cluster in twelve has mostly wrong answers, a sample of fifteen clusters often
-includes none of these. The observed variance between clusters is then too small. A profile likelihood allows for this,
-because a low proportion with a strong correlation also explains such data.
+includes no such cluster. The observed variance between clusters is then too small. A profile likelihood allows for
+this, because a low proportion with a strong correlation also explains such data.
 
 The interval is centred on the plain proportion, which gives every item the same weight. This proportion is less
 efficient than the model's estimate, so the interval is widened.
@@ -137,8 +137,8 @@ def difference_ends(wins: np.ndarray, losses: np.ndarray, n: np.ndarray) -> Ends
 
 
 def _log_all(n: np.ndarray, shares: np.ndarray, correlations: np.ndarray) -> np.ndarray:
-    """Return the log-probability that all answers are right. There is one for each share with the correlation at the
-    same index.
+    """Return the log-probability that all answers are right, once for each proportion in `shares`. The correlation at
+    the same index is assumed.
     """
     place, times = _draws(n)
     c = correlations[:, None]
@@ -183,8 +183,8 @@ def _draws(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def peak_of(logits: np.ndarray, profile: np.ndarray, top: int) -> tuple[float, float]:
     """Return the position and the height of the peak of a parabola. The parabola goes through the highest point of
-    `profile` (at index `top`) and its two neighbours; `logits` holds the positions of the points. If it has no such
-    peak, return the highest point itself.
+    `profile` (at index `top`) and its two neighbours; `logits` holds the positions of the points. If the
+    parabola has no peak, return the highest point itself.
     """
     if not 0 < top < len(logits) - 1 or not np.isfinite(profile[top - 1 : top + 2]).all():
         return float(logits[top]), float(profile[top])

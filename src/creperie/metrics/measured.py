@@ -176,8 +176,8 @@ def _shares(
 
 
 def _captions(chosen: Task, layout: Layout, scores: np.ndarray, how: MetricSettings) -> Sums:
-    """Return the contributions of the items to a task that counts captions, either all of them together, or captions
-    and foils separately.
+    """Return the contributions of the items to a task that counts captions, either all captions
+    together, or true captions and foils separately.
     """
     rule = chosen.rule
     assert isinstance(rule, CountRule)
@@ -206,8 +206,8 @@ def _captions(chosen: Task, layout: Layout, scores: np.ndarray, how: MetricSetti
 
 
 def _ranks(chosen: Task, layout: Layout, scores: np.ndarray, how: MetricSettings) -> Sums:
-    """Return the contributions of the items to a task about the rank of the best true caption. Rank 1 is a hit; a rank
-    that depends on the tie rule is a tie.
+    """Return the contributions of the items to a task about the rank of the best true caption. An image
+    with rank 1 counts as a hit, and an image whose rank depends on the tie rule as a tie.
     """
     ranking, size = ranked(layout, scores), len(layout)
     rank = ranking.under(how.tie_weight)

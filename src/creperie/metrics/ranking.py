@@ -15,8 +15,8 @@ from creperie.metrics.rules import along_rows, ranks
 
 @dataclass(frozen=True, eq=False)
 class Ranked:
-    """The ranks, from 1, of each image's best true caption. In `best`, ties count in favour of that caption, in `worst`
-    against it. `item` is the number of the image's item.
+    """The ranks, from 1, of each image's best true caption. `best` holds the ranks if ties count in favour of that
+    caption, and `worst` those if ties count against it. `item` is the number of the image's item.
 
     Images are left out if a score of their item is missing, or if they have only true or only false captions.
     """

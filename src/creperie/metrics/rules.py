@@ -70,7 +70,7 @@ def _pair(query: int, others: np.ndarray, width: int) -> np.ndarray:
 @dataclass(frozen=True)
 class NthPositive:
     """Contests between each image's n-th true caption (from 0, in the published order) and its false captions. Images
-    with fewer than `least` true captions have none.
+    with fewer than `least` true captions have no contest.
     """
 
     n: int
@@ -83,9 +83,9 @@ class NthPositive:
 
 @dataclass(frozen=True)
 class NthCandidate:
-    """Contests between the n-th true caption (from 0) of an item and its false captions. There is one contest for each
-    of the item's other true captions: the n-th true caption must be more similar to it than the false ones are. Only
-    items with one image have such contests.
+    """Contests in which captions of an item are compared with one of its true captions. The n-th true caption (from 0)
+    must be more similar to that caption than the false captions are. There is one contest for each true caption except
+    the n-th. Only items with one image have such contests.
     """
 
     n: int
@@ -120,7 +120,7 @@ class CaptionPreference:
 
 
 def without_image(match: np.ndarray) -> list[Contest]:
-    """Return one contest: the captions that match some image must outrank those that match none."""
+    """Return one contest: the captions that match an image must outrank those that match no image."""
     true = match.any(axis=0)
     return [Contest(np.flatnonzero(true), np.flatnonzero(~true))] if true.any() and not true.all() else []
 
@@ -169,8 +169,8 @@ class JudgedBy:
 
 @dataclass(frozen=True)
 class Outrank:
-    """The rule that an item is a hit if it wins all its contests. To win a contest, each of its winners must have a
-    higher score than each of its losers.
+    """The rule that an item is a hit if all its contests are won. A contest is won if each score in its `winners` is
+    higher than each score in its `losers`.
     """
 
     contests: Contests
@@ -186,7 +186,9 @@ class Outrank:
         return _decided(least < 0, least == 0, np.isnan(least))
 
     def margins(self, match: np.ndarray, cells: np.ndarray) -> np.ndarray:
-        """Return, for each item, the smallest lead of a winner over a loser; NaN for void items."""
+        """Return each item's margin: over all contests, the smallest lead of a score that should be higher over a score
+        that should be lower. The margin is NaN for void items.
+        """
         least = np.full(cells.shape[1], np.inf)
         for contest in self.contests(match):
             low, high = cells[contest.winners].min(axis=0), cells[contest.losers].max(axis=0)

@@ -1,4 +1,4 @@
-"""What models can do, in one table. Planning, checks, the store's folders, messages and docs are based on it."""
+"""The table of what models can do. Planning, checks, the store's folders, messages and docs all use this table."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from creperie.models.protocols import (
 
 @dataclass(frozen=True)
 class Ability:
-    """One thing that a model can do. `takes` and `gives` describe the input and output of its method, for
-    `check_model`.
+    """One thing that a model can do. `takes` and `gives` tell `check_model` what the input and the output of its method
+    are.
     """
 
     protocol: type
@@ -83,8 +83,7 @@ def columns_of(abilities: frozenset[str]) -> frozenset[str]:
 
 
 def in_words(abilities: frozenset[str] | None = None) -> str:
-    """Return the descriptions of the abilities with these names, as a list for a message. By default, all abilities are
-    described.
+    """Return the named abilities in words, separated by commas, for a message. By default, all abilities are included.
 
     >>> in_words(frozenset({"text", "image"}))
     'encode images, encode captions'

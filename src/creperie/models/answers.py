@@ -154,8 +154,8 @@ def _without_labels(text: str, denied: set[int], asks: str) -> Parsed:
     """Parse an answer that names no option. "none" gives `NONE`, and "all" gives `SEVERAL`. Any other answer is
     unparsable, even if it says which options are wrong (`denied`).
 
-    If `asks` is "odd", the question is which option does not fit. An answer about the options that do fit is then
-    reversed: "all match" gives `NONE`, and "none match" gives `SEVERAL`.
+    If `asks` is "odd", the question asks for the option that does not fit. An answer that says which options fit is
+    therefore reversed: "all match" gives `NONE`, and "none match" gives `SEVERAL`.
     """
     if denied:
         return Parsed(UNPARSABLE, why="it says which option is not meant")
@@ -180,7 +180,8 @@ def _in_range(chosen: set[int], options: Sequence[str]) -> Parsed:
 
 def _number(label: str, count: int) -> int:
     """Return the index of the option that a label such as "b" or "second" means. "former" and "latter" mean an option
-    only if there are exactly two. If the label means no option, return `count`, which is too high to be an index.
+    only if there are exactly two options. If the label means no option, return `count`, which is too high to be an
+    index.
     """
     if label in ("last", "final"):
         return count - 1

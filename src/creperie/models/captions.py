@@ -44,8 +44,8 @@ _BLANKS = re.compile(r"\s{2,}")
 
 @dataclass(frozen=True)
 class CaptionRule:
-    """The changes made to a caption, in this order: the method that `clean` names cleans it, it is put in lower case if
-    `lower` is True, it is cut to the first `words` words, and `prefix` is put in front.
+    """The changes made to a caption. They are made in this order: clean the caption by the method called `clean`, put
+    it in lower case if `lower` is True, cut it to its first `words` words, and put `prefix` in front.
 
     >>> CaptionRule(lower=True, words=3, prefix="query: ")("A Dog chases a cat.")
     'query: a dog chases'

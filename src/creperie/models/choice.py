@@ -173,8 +173,8 @@ class QuestionWording:
         return [self._demonstration_turn(prompt, shot) for shot in self.shots if shot.subset in ("", question.subset)]
 
     def answers(self, question: ChoiceQuestion) -> list[str]:
-        """Return the possible answers: one label per option. If the prompt offers it, the word for "none" is
-        included.
+        """Return the possible answers: one label per option and, if the prompt offers the answer "none", the word for
+        this answer.
         """
         prompt = self.prompt(question)
         return [label.rstrip(".") for label in prompt.labels[: len(question.options)]] + [prompt.none] * bool(
@@ -229,8 +229,8 @@ def read_demonstrations(path: str | Path) -> tuple[Demonstration, ...]:
     """Return the demonstrations of a TOML file.
 
     Each `[[demonstration]]` has `captions`, and either `answer` or `fits`. `answer` is the number of an option, from 1,
-    or 0 for none. `fits` lists the numbers of the captions that fit. It may also have `image` (a file in the same
-    folder) or `scene` (a description), and `subset`.
+    or 0 for none. `fits` lists the numbers of the captions that fit. A demonstration may also have `image` (a file in
+    the same folder) or `scene` (a description), and `subset`.
     """
     file = Path(path).expanduser()
     records = parse_toml(read_text(file), path).get("demonstration")

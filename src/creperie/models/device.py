@@ -34,7 +34,7 @@ class PrecisionOptions(DeviceOptions):
 
 @dataclass(frozen=True)
 class Place:
-    """A device and a precision for a model. Scores are float32 in any precision."""
+    """A device and a precision for a model. Scores are float32, whatever the precision."""
 
     wanted: str = "cpu"
     dtype: str = "float32"

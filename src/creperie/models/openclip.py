@@ -59,7 +59,7 @@ def encoder_of(
     place: Place,
 ) -> Model:
     """Return the adapter to an open_clip model. `transform` and `own_tokenizer` are the library's image transform and
-    tokenizer for it. `architecture` and `weights` (a digest) are recorded in the fingerprint.
+    tokenizer for this model. `architecture` and `weights` (a digest) are recorded in the fingerprint.
     """
     context = int(getattr(model, "context_length", None) or model.text.context_length)
     tokenizer = OpenClipTokenizer(own_tokenizer, caption_rule(options), context)

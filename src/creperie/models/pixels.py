@@ -47,7 +47,7 @@ class Preprocessing:
     round_centre: bool = False  #: round a half-pixel crop offset to even (torchvision) instead of down
 
     def resized(self, width: int, height: int) -> tuple[int, int]:
-        """Return the width and the height that an image of the given width and height has after resizing."""
+        """Return the width and the height of an image after resizing, given its original width and height."""
         if not isinstance(self.size, int):
             return self.size[1], self.size[0]
         if width <= height:

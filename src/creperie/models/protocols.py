@@ -76,7 +76,8 @@ class PairScorer(Model, Protocol):
 class PairEncoder(Model, Protocol):
     """Encodes one image together with each of several captions, as L2-normalised float32 vectors (n, d).
 
-    Some published evaluations compare these vectors with each other. They do not use how well image and caption match.
+    Some published evaluations compare these vectors with each other, instead of measuring how well image and caption
+    match.
     """
 
     def encode_pairs(self, image: Image.Image, texts: Sequence[str]) -> np.ndarray: ...

@@ -1,6 +1,7 @@
 """Load models by URI.
 
-A kind that is not built in is looked up among the plug-ins, whether they are installed or registered by the program.
+A kind that is not built in is looked up among the plug-ins: those of installed packages, and those that the program has
+registered.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def load_plain(uri: str, place: Place) -> Any:
 
 
 def _parsed(uri: str) -> ModelURI:
-    """Return the parsed URI. Raise a UsageError for a kind or an option that was removed; it says what to use
+    """Return the parsed URI. Raise a UsageError for a kind or an option that was removed; the error says what to use
     instead.
     """
     parsed = parse_uri(uri)

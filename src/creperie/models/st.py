@@ -121,7 +121,7 @@ def _read(folder: Path, uri: str, options: Mapping[str, Any], place: Place) -> A
 
 def _stored_prompt(library: Any, name: str | None, uri: str) -> str:
     """Return the prompt with this name, as stored with the model. Without a name, return the model's default prompt.
-    The text is empty if there is none.
+    The text is empty if the model has no default prompt.
     """
     name = name or library.default_prompt_name
     if not name:

@@ -27,8 +27,8 @@ _INNER = re.compile(r"\\(?:text|textbf|mathrm|mathbf)\s*\{([^{}]*)\}")
 class GeneratedText(str):
     """A generated answer, without the thoughts before it.
 
-    `cut` is True if the text reached the token limit or ended inside a thought; it is then no answer. `top` holds, on
-    request, the log-probabilities of each token and of the likeliest alternatives.
+    `cut` is True if the text reached the token limit or ended inside a thought. Such a text does not count as an
+    answer. `top` holds, on request, the log-probabilities of each token and of the likeliest alternatives.
     """
 
     thought: str = ""

@@ -68,7 +68,7 @@ class CaptionTokenizer:
         self, prepared: Sequence[Tokens], width: int | None, place: Place
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Return ids and attention mask on the device, padded to `width` or, if it is None, to the longest caption. The
-        mask is None if the model takes none, according to its tokenizer.
+        mask is None if, according to its tokenizer, the model takes no mask.
         """
         pad_id = self.tokenizer.pad_token_id or 0
         ids, mask = pad_tokens(prepared, pad_id=pad_id, width=width, left=self.pad_left)

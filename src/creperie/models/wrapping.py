@@ -65,8 +65,8 @@ class WrappedModel:
         return content_of(self.model, self.processor, self.preprocess, self.tokenizer)
 
     def read(self, kind: str) -> dict[str, Any]:
-        """Return the value of every option of this kind of model URI. It is the given value, after a check, or else the
-        default.
+        """Return the values of all options of this kind of model URI, by name. Values that were given are checked; all
+        others are the defaults.
         """
         return read_options(self.options, KINDS[kind].options, where=self.uri)
 
@@ -162,8 +162,8 @@ def _model_kind(wrapped: WrappedModel) -> str:
 
 
 def _own_method(model: Any, method: str) -> Callable[..., Any] | None:
-    """Return the object's own method that does what `method` does. It may have another common name. Return None if
-    there is none.
+    """Return the object's own method that does what `method` does, under this name or another common one. Return None
+    if the object has no such method.
     """
     candidates = (getattr(model, name, None) for name in ENCODE.get(method, (method,)))
     return next((own for own in candidates if callable(own)), None)
@@ -358,9 +358,7 @@ def _array(values: Any) -> np.ndarray:
 
 @contextmanager
 def _inference() -> Iterator[None]:
-    """During the block, compute without gradients. torch is not imported for this; if it is not loaded, nothing
-    happens.
-    """
+    """During the block, compute without gradients. If torch has not been imported, do nothing, and do not import it."""
     if "torch" not in sys.modules:
         yield
         return

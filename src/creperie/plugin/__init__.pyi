@@ -355,8 +355,8 @@ class Pairs:
 
     @property
     def by_content(self) -> tuple[Pairs, np.ndarray, np.ndarray]:
-        """The same pairs in an order that depends only on the captions, followed by two arrays. They give the old
-        index of each item and of each pair in the new order."""
+        """The same pairs in an order that depends only on the captions, followed by two arrays. The first holds the
+        old index of each item, and the second that of each pair, both in the new order."""
 
     def folds_of(self, rows: np.ndarray, k: int, seed: int) -> np.ndarray:
         """Return a fold number for each pair in `rows`. If the pairs come with folds (`fold`), return those.
@@ -390,7 +390,7 @@ class ParsedMaker(Maker):
 # from creperie.models.device import Place as Place
 @dataclass(frozen=True)
 class Place:
-    """A device and a precision for a model. Scores are float32 in any precision."""
+    """A device and a precision for a model. Scores are float32, whatever the precision."""
 
     wanted: str = ...
     dtype: str = ...
@@ -484,7 +484,7 @@ class TextAttacker:
         distinct text is scored only once."""
 
     def tell(self, scores: Mapping[str, float]) -> None:
-        """Store scores, by text, that were computed elsewhere."""
+        """Store scores that were computed elsewhere. `scores` maps each text to its score."""
 
     def forget(self) -> None:
         """Delete all stored scores."""

@@ -82,8 +82,8 @@ def _claims(stage: Path, recipe: str) -> Iterator[Claim]:
 
 
 def _orders(says: str, stage: Path) -> Iterator[Claim]:
-    """Yield one claim per language model: it prefers the true caption to shuffled captions. The claim is tested on the
-    kind of shuffling that most often deceives the model.
+    """Yield one claim per language model: the model prefers the true caption to shuffled captions. The claim is tested
+    on the kind of shuffling that most often deceives the model.
     """
     spreads = read_json(stage / ORDER)["spreads"] if (stage / ORDER).is_file() else ()
     for model in dict.fromkeys(row["model"] for row in spreads):
@@ -99,8 +99,8 @@ def _orders(says: str, stage: Path) -> Iterator[Claim]:
 
 
 def _refinements(stage: Path) -> Iterator[Claim]:
-    """Yield one claim per attacker: that refinement lowers its accuracy. The accuracy is given on all items and as an
-    unweighted mean over subsets.
+    """Yield one claim per attacker: refinement lowers the attacker's accuracy. The accuracy is given on all items and
+    as an unweighted mean over subsets.
     """
     # The mean does not depend on how many items each subset loses. Refinement removes items by the scores of these
     # attackers, so their accuracies approach chance by construction. The attackers that it did not use are left out
@@ -121,9 +121,8 @@ def _refinements(stage: Path) -> Iterator[Claim]:
 
 
 def _gains(stage: Path) -> Iterator[Claim]:
-    """Yield one claim per type of training foils (SugarCrepe, Table 5). It says that training with this type raises the
-    accuracy on rule-made test foils of the same type more than the accuracy on SugarCrepe's foils. Both are compared
-    with training without foils.
+    """Yield one claim per type of training foils (SugarCrepe, Table 5): compared with training without foils, this type
+    raises the accuracy on rule-made test foils of the same type more than the accuracy on SugarCrepe's foils.
     """
     document = read_json(stage / STUDY_FILE) if (stage / STUDY_FILE).is_file() else {}
     for arm, form in MATCHED.items() if "sizes" in document else ():
@@ -177,8 +176,8 @@ def plain_variance(share: float, n: int) -> float:
 
 
 def _blind(claim: Document, rows: Sequence[Document], columns: Sequence[str]) -> Iterator[Claim]:
-    """Yield one claim about all columns of a table: the best blind model (without images) beats the best model with
-    images.
+    """Yield one claim about a table, judged from all its columns: the best blind model (without images) beats the best
+    model with images.
     """
     # If items stand in for the paper's, a column supports the claim only if the model with images is above chance
     # there, because beating a model that guesses shows nothing.
@@ -213,8 +212,8 @@ def _end(row: Document, end: str, column: str) -> float:
 
 
 def _columns(stage: Path, paper: str, claim: Document) -> Iterator[Claim]:
-    """Yield one claim for each table row that comes from a run: its value in one column is lower than its value in
-    another, as in the paper.
+    """Yield one claim for each table row that comes from a run: as in the paper, the row's value in one column is lower
+    than its value in another.
     """
     file = stage / f"{paper}-{claim['table']}.json"
     document = read_json(file) if file.is_file() else {"rows": (), "columns": ()}

@@ -71,7 +71,7 @@ def prompt_places() -> dict[str, tuple[str, ...]]:
 
 def prompt_folder(place: str) -> tuple[Path, tuple[str, ...]]:
     """Return a folder of prompts, and the names of the prompts that were written to it. If `place` is a file, its
-    prompts are written to a folder. If it is a folder, it is returned without names.
+    prompts are written to a new folder. If `place` is a folder, return it with an empty tuple of names.
     """
     path = Path(place).expanduser()
     if path.is_file():

@@ -63,9 +63,9 @@ def plan_recipe(recipe: Recipe, out: Path, use: Mapping[str, str] | None = None)
 
 
 def _input(stage: RecipeStage, inputs: Sequence[Expected]) -> Expected:
-    """Return the expected input of a stage. If the stage joins its inputs, this is their sum. If it fits statistical
-    models, it is the sum of the inputs with runs. Otherwise it is the first input. The number of models is always that
-    of all inputs.
+    """Return the expected input of a stage. For a stage that joins its inputs, this is their sum; for one that fits
+    statistical models, the sum of the inputs that have runs; for any other stage, the first input. The number of models
+    is always counted over all inputs.
     """
     if stage.does == "stats":
         counted = [e for e in inputs if e.models]
@@ -112,8 +112,8 @@ def _expected(stage: RecipeStage, state: str, place: str | None, given: Expected
 
 
 def _questions(uri: str) -> int:
-    """Return the number of requests that a model needs for an item with three captions, at most. There is one per
-    caption, or one per order of the captions.
+    """Return how many requests a model needs at most for an item with three captions: one per caption, or one per order
+    of the captions.
 
     >>> _questions("api:m?score=choice"), _questions("api:m?score=choice&order=NPP"), _questions("api:m?score=yesno")
     (6, 1, 3)

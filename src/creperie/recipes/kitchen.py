@@ -285,8 +285,8 @@ def folder_of(out: Path, number: int, stage: RecipeStage) -> Path:
 
 
 def kept_record(folder: Path, key: str) -> Json | None:
-    """Return the record of a stage that was run with this key. Return None if there is none, or if a file of its output
-    is missing or damaged.
+    """Return the record of a stage that was run with this key. Return None if there is no such record, or if a file of
+    the stage's output is missing or damaged.
     """
     try:
         record = read_json(folder / RECORD)

@@ -217,8 +217,8 @@ def _without_captions(item: Item, bad: Sequence[int]) -> list[Item]:
 
 
 def _captions(place: str) -> Captions:
-    """Return the captions that an earlier stage saved. If they are only lines of text (one caption per item and no
-    images), the benchmark that contains them is left out.
+    """Return the captions that an earlier stage saved. If they are plain lines of text (one caption per item and no
+    images), the result does not include the benchmark that contains them.
     """
     from creperie.making import read_captions
 

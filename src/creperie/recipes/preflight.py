@@ -27,8 +27,8 @@ HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
 @dataclass(frozen=True)
 class Shortfall:
-    """Something that a stage needs and that is missing. If `blocks` is False, the stage can run anyway and downloads it
-    when needed.
+    """Something that a stage needs and that is missing. If `blocks` is False, the stage can run anyway and downloads
+    what is missing.
     """
 
     stage: str

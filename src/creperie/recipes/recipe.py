@@ -173,8 +173,8 @@ def _stage(
 
 
 def _sources(step: StageKind, names: list[str], value: Any, where: str) -> tuple[str, ...]:
-    """Return the names of the stages whose outputs a stage takes as input. By default, this is only the stage before
-    it.
+    """Return the names of the stages whose outputs a stage takes as input. By default, a stage takes only the output of
+    the stage before it.
     """
     if value is None:
         return (names[-1],) if step.takes and names else ()

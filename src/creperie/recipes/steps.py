@@ -95,8 +95,8 @@ class Expected:
 
 @dataclass(frozen=True)
 class StageKind:
-    """A kind of stage. `gives` names what the stage's folder contains. `takes` is the number of its inputs: 0, 1, or 2
-    for any number.
+    """A kind of stage. `gives` names what the stage's folder contains. `takes` says how many inputs it has: 0 for none,
+    1 for one, 2 for any number.
     """
 
     what: str

@@ -104,9 +104,9 @@ def findings_of(job: StageJob) -> RecipeFindings:
 
 
 def own_places(stages: Sequence[str], places: Sequence[str]) -> dict[str, str]:
-    """Return the path of each input, by the name of the stage that wrote it. That is usually the stage in `stages`. If
-    that stage was skipped, its path is that of its own input, which an earlier stage wrote; the name is then that of
-    the earlier stage.
+    """Return the path of each input, by the name of the stage that wrote it. This is usually the stage named in
+    `stages`. But a skipped stage passes on its own input, so its path leads to the output of an earlier stage; the name
+    is then that of the earlier stage.
 
     >>> own_places(["refine", "trainings", "released"], ["out/04-people", "out/04-people", "sugarcrepe:data"])
     {'people': 'out/04-people', 'released': 'sugarcrepe:data'}

@@ -50,8 +50,8 @@ def run_train(job: StageJob) -> Json:
 
 
 def _model(job: StageJob, benchmarks: int = 1) -> str:
-    """Return the model from which a stage starts: the option `model`, or else one trained by an input. The first
-    `benchmarks` inputs are skipped, because they are benchmarks.
+    """Return the model from which a stage starts: the option `model`, or else a model that an input stage trained. The
+    first `benchmarks` inputs are skipped, because they are benchmarks.
     """
     model = job.option("model") or next(iter(trained_models(job.inputs[benchmarks:])), "")
     if not model:
@@ -88,8 +88,8 @@ def trained_models(places: Sequence[str]) -> list[str]:
 def run_trainings(job: StageJob) -> Json:
     """Train once per type of foil and seed, as for Tables 5 and 10 of SugarCrepe, and write the study.
 
-    The inputs are the training data, a biased benchmark and a clean one. Unless the option `model` names a model, a
-    stage that trains one is a further input.
+    The inputs are the training data, a biased benchmark and a clean one. If the option `model` is not set, a further
+    input is the stage that trained the model.
     """
     from creperie.auditing import AttackerModels
     from creperie.training import (

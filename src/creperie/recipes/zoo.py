@@ -126,8 +126,8 @@ def _options(
 
 
 def matrix_rows(zoo: Zoo, options: ScoreOptions) -> list[MatrixRow]:
-    """Return the models with their options. All are checked before any model runs. The row of an invalid model has the
-    error.
+    """Return the models with their options. All are checked before any model runs. If a model is invalid, its row holds
+    the error message.
     """
     settings = MetricSettings(
         ties=zoo.defaults.get("ties", options.settings.ties), seed=zoo.defaults.get("seed", options.settings.seed)
@@ -141,8 +141,8 @@ def matrix_rows(zoo: Zoo, options: ScoreOptions) -> list[MatrixRow]:
 
 
 def model_fault(uri: str) -> str:
-    """Return why a model cannot be run, as far as this is known without loading it. The text is empty if no problem is
-    known.
+    """Return why a model cannot be run, as far as this can be found out without loading the model. The text is empty if
+    no problem is found.
     """
     try:
         check_uri(uri)

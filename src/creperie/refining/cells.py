@@ -13,8 +13,9 @@ from creperie.refining.select import Choice, ChoiceSettings, RefinementMethod, S
 
 
 def unit_gaps(gaps: np.ndarray) -> np.ndarray:
-    """Return the attackers' gaps on items (items × attackers) as float64, scaled to [-1, 1]. If any gap of an attacker
-    is outside this range, all its gaps are divided by its largest |gap|.
+    """Return the attackers' gaps on items (items × attackers) as float64, scaled to [-1, 1]. A gap says how much an
+    attacker prefers the true caption. If any gap of an attacker is outside [-1, 1], all gaps of this attacker are
+    divided by the largest |gap| among them.
 
     Zero stays zero and signs do not change: each attacker still prefers the same caption.
 
@@ -52,7 +53,7 @@ FACE_BINS = 10  #: for items on which some attacker has a gap of exactly zero
 
 def grid_selection(gaps: np.ndarray, *, seed: int = 0, bins: int = BINS) -> np.ndarray:
     """Return a mask of the items to keep, chosen by the grid method. For each attacker, equally many of these items
-    have a gap above zero and below zero.
+    have a positive gap (the attacker prefers the true caption) and a negative gap (it prefers the false one).
 
     The cell of an item is the vector of its signed bins, one per attacker. Every cell has an opposite cell, in which
     all signs are reversed. Of two opposite cells, the smaller one keeps all its items. The larger one keeps equally

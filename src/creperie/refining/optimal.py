@@ -32,8 +32,8 @@ class _Programme:
 
     @property
     def mirrored(self) -> np.ndarray:
-        """A balanced number of items to keep for each signature. A signature and its opposite, with all signs reversed,
-        both get the smaller of their two counts.
+        """How many items of each signature (vector of signed bins) to keep for a balanced selection. A signature and
+        its opposite, in which all signs are reversed, both get the smaller of their two counts.
         """
         count = {tuple(cell): n for cell, n in zip(self.cells.tolist(), self.count.tolist())}
         return np.array([min(n, count.get(tuple(-x for x in cell), 0.0)) for cell, n in count.items()])
@@ -61,7 +61,8 @@ def optimal(gaps: np.ndarray, *, bins: int = 10, seed: int = 0, time_limit: floa
 
 def _programme(count: np.ndarray, cells: np.ndarray, bins: int) -> _Programme:
     """Return the integer programme. Its matrix `balance` has one row per attacker and bin of |gap|, and one column per
-    signature. An entry is +1 if the signature has a positive gap in the bin, and −1 if it has a negative one.
+    signature (vector of signed bins). An entry is +1 if items with this signature have a positive gap in the bin, and
+    −1 if they have a negative one.
     """
     from scipy.sparse import csr_matrix
 
@@ -75,8 +76,8 @@ def _programme(count: np.ndarray, cells: np.ndarray, bins: int) -> _Programme:
 
 
 def _solve(programme: _Programme, time_limit: float) -> tuple[np.ndarray, float, bool]:
-    """Return three values: how many items of each signature to keep, an upper bound of the number of items, and whether
-    this bound is reached.
+    """Return three values: how many items of each signature (vector of signed bins) to keep, an upper bound of the
+    number of items that can be kept, and whether this bound is reached.
     """
     end = time.monotonic() + time_limit
     relaxed, bound, price = _linear(programme)
@@ -116,8 +117,9 @@ class _Near:
     bound: float
 
     def balanced(self, end: float) -> np.ndarray:
-        """Return the best amounts found by the time `end`. If possible, they are balanced in every bin. Otherwise only
-        the signs are balanced: on the kept items, each attacker has equally many positive and negative gaps.
+        """Return the best amounts (numbers of items to keep of each signature) found by the time `end`. If possible,
+        each attacker has equally many positive and negative gaps in every bin. Otherwise this holds only for all bins
+        together.
 
         If even that was not achieved, return the amounts of the grid method.
         """
@@ -145,8 +147,8 @@ class _Near:
         return programme.mirrored if self.off(amounts)[0] else amounts
 
     def _with_even_signs(self, amounts: np.ndarray) -> np.ndarray:
-        """Return amounts with which every attacker has equally many positive and negative gaps on the kept items. If
-        none are found, return `amounts` unchanged.
+        """Return how many items of each signature to keep, such that every attacker has equally many positive and
+        negative gaps on the kept items. If the search finds no solution, return `amounts` unchanged.
         """
         # A small programme searches for them briefly; it removes as few items as possible.
         from scipy.optimize import Bounds, LinearConstraint, milp
@@ -169,16 +171,17 @@ class _Near:
         return np.where(there, amounts - change, change)
 
     def off(self, amounts: np.ndarray) -> tuple[float, float]:
-        """Return two imbalances of the selection with these amounts. The first is the difference between the numbers of
-        positive and of negative gaps, summed over attackers. The second is the same difference, summed over attackers
-        and bins.
+        """Return two imbalances of a selection that keeps `amounts` items of each signature. For the first, the numbers
+        of positive and of negative gaps are compared for each attacker, and the absolute differences are summed. For
+        the second, they are compared for each attacker and bin.
         """
         programme = self.programme
         return float(np.abs(programme.signs @ amounts).sum()), float(np.abs(programme.balance @ amounts).sum())
 
     def _cheap_to_change(self, rng: np.random.Generator, size: int) -> np.ndarray:
-        """Return a mask of `size` random signatures. In the next step of the search, only the numbers of items kept of
-        these signatures may change. Signatures for which a change costs little are preferred.
+        """Return a mask of `size` random signatures (vectors of signed bins). The next step of the search may change
+        how many items with these signatures are kept, and nothing else. Signatures for which a change costs little are
+        preferred.
         """
         spread = np.median(self.price) + 1e-3
         order = np.argsort(self.price + rng.exponential(spread, len(self.price)), kind="stable")
@@ -187,8 +190,9 @@ class _Near:
         return free
 
     def _improved(self, amounts: np.ndarray, free: np.ndarray, reach: float, end: float) -> np.ndarray:
-        """Return the best amounts that can be reached by changing only those in the mask `free`, each by at most
-        `reach`. A difference between the numbers of positive and negative gaps is penalised.
+        """Return the best numbers of items to keep of each signature. They differ from `amounts` only where the mask
+        `free` is True, and there by at most `reach`. A difference between the numbers of positive and negative gaps is
+        penalised.
         """
         import scipy.sparse as sparse
         from scipy.optimize import Bounds, LinearConstraint, milp
@@ -225,8 +229,8 @@ REACH, FINE, A_WHILE = 2.0, 30.0, 3.0
 
 
 def _linear(programme: _Programme) -> tuple[np.ndarray, float, np.ndarray]:
-    """Return the solution of the linear relaxation: the amount of each signature, the sum of all amounts, and the cost
-    of changing each.
+    """Return the solution of the linear relaxation: how many items of each signature to keep, the total of these
+    numbers, and the cost of changing the number for each signature.
     """
     from scipy.optimize import linprog
 

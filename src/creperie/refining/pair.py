@@ -73,7 +73,7 @@ def seen_both_ways(surplus: Sequence[ItemSurplus]) -> list[int]:
 
 
 def surplus_table(surplus: Sequence[ItemSurplus]) -> Any:
-    """Return the surpluses as a sparse matrix. It has one row per pair or word, and one column per item."""
+    """Return the surpluses (see `ItemSurplus`) as a sparse matrix: one row per pair or word, one column per item."""
     from scipy.sparse import csr_matrix
 
     numbers = {key: k for k, key in enumerate(sorted({key for s in surplus for key, _ in s.pairs}))}

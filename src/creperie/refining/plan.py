@@ -110,10 +110,10 @@ class RefinePlan:
         return tuple(name for name in cheap if name not in (*seen, "ensemble"))
 
     def audited_by(self, models: AttackerModels) -> tuple[str, ...]:
-        """Return the names of the attackers for the final audit. If attackers are held out, these are the attackers
-        selected against and those held out.
+        """Return the names of the attackers for the final audit. If attackers are held out, return them and
+        the attackers that the selection uses.
 
-        Otherwise the audit runs the standard battery. Attackers that were selected against and are not in the battery
+        Otherwise the audit runs the standard battery. Attackers that the selection uses and that are not in the battery
         are returned with a + in front. An empty tuple means the standard battery alone.
         """
         seen = self.selection(models)
@@ -123,8 +123,8 @@ class RefinePlan:
         return tuple(f"+{name}" for name in seen if name not in battery)
 
     def audit_models(self, models: AttackerModels) -> AttackerModels:
-        """Return the models for the final audit. By default these are all of `models`. If the user named the attackers
-        to select against, they are the models that the user named, and those that these attackers or the held-out ones
-        need.
+        """Return the models for the final audit: all of `models`, unless the user chose the attackers for the
+        selection. In that case, keep only the models that the user named and those that the chosen or held-out
+        attackers need.
         """
         return models.asked_for((*self.attackers, *self.held_out)) if self.attackers else models

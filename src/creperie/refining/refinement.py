@@ -265,9 +265,9 @@ class _Chooser:
     progress: Progress
 
     def by_halves(self, seen: Sequence[Attacker], halves: np.ndarray) -> _Chosen:
-        """Return the chosen items. If any of the attackers (`seen`) learns from items, each of the two `halves` is
-        chosen separately, with the answers of attackers that learned from that half only. Otherwise all items are
-        chosen together.
+        """Return the chosen items. If any of the attackers (`seen`) learns from items, the items to keep are chosen in
+        each of the two `halves` separately, with the answers of attackers that learned from that half only. Otherwise
+        all items are chosen together.
         """
         how, everything = self.plan.how, np.ones(self.pairs.n_items, bool)
         gaps = np.zeros((self.pairs.n_items, len(seen)))

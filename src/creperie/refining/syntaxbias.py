@@ -83,8 +83,8 @@ def _filtered(scores: np.ndarray, limit: float) -> Filtered:
 
 
 def _searched(scores: np.ndarray) -> float:
-    """Return the largest threshold at which the kept items are balanced (see `Filtered.balanced`). If there is none,
-    return the threshold at which the accuracy on them is nearest to one half.
+    """Return the largest threshold at which the kept items are balanced (see `Filtered.balanced`). If no
+    threshold achieves this, return the one at which the accuracy on the kept items is nearest to one half.
     """
     # Lowering the threshold removes one by one the items in which the model prefers the true caption (wins), so the
     # accuracy falls steadily. The thresholds to try therefore lie around the one that leaves as many wins as losses.

@@ -46,8 +46,8 @@ class BaselineResult:
 
     @property
     def code(self) -> int:
-        """The exit code: 0 if not worse, 1 if worse. It is 3 if unknown, because some attackers of the baseline were
-        not run.
+        """The exit code: 0 if the audit is not worse than the baseline, 1 if it is worse. The code is 3 if this is
+        unknown because some attackers of the baseline were not run.
         """
         return 1 if self.worse else 3 if self.not_run else 0
 
@@ -74,9 +74,9 @@ def against_baseline(now: Document, before: Document) -> BaselineResult:
     """Compare an audit (`now`) with a baseline (`before`). Return which leaks are new and which have grown
     significantly.
 
-    A row is one attacker on one subset. It is worse if it leaks now and its accuracy is significantly higher than in
-    the baseline (one-sided z-test with standard errors from both intervals, Holm's correction over all rows). Leaks of
-    subsets or attackers that the baseline lacks count as new.
+    A row of an audit is the result of one attacker on one subset. It is worse if it is a leak now and its accuracy is
+    significantly higher than in the baseline (one-sided z-test with standard errors from both intervals, Holm's
+    correction over all rows). Leaks of subsets or attackers that the baseline lacks count as new.
     """
     old = {_key(row): row for row in before["results"]}
     shared = [row for row in now["results"] if _key(row) in old]
@@ -122,8 +122,8 @@ def _p_worse(now: Document, before: Document) -> float:
 
 
 def _failing(audit: Document, result: BaselineResult | None) -> set[tuple[str, str]]:
-    """Return the (subset, attacker) pairs that fail. Without a baseline, all leaks fail; with one, only those that got
-    worse.
+    """Return the (subset, attacker) pairs that fail. Without a baseline, all leaks fail. With a baseline, only the
+    leaks that are new or worse fail.
     """
     if result is not None:
         return {(row.subset, row.attacker) for row in result.worse}

@@ -3,7 +3,7 @@ can be found.
 
 A run holds scores, references to images, and which captions are true of which images, but not the captions themselves.
 Its benchmark is therefore searched for in the places that the user names, beside the images, under its name, and at the
-path in the run's command. It is used only if the run was computed on its present content.
+path in the run's command. The benchmark that is found is used only if the run was computed on its present content.
 """
 
 from __future__ import annotations
@@ -83,7 +83,8 @@ def value_and_interval(result: Document) -> tuple[float, float, float]:
 
 
 def covered(n: int, void: int) -> str:
-    """Return the number `n` of covered items as text. If `void` items are not covered, "of" and the total follow.
+    """Return as text how many items a result covers. `n` is the number of items that are covered, and `void` the number
+    that are not. If `void` is not 0, "of" and the total follow.
 
     >>> covered(9, 91), covered(1200, 0)
     ('9 of 100', '1,200')
@@ -172,8 +173,8 @@ def _places(run: Run) -> Iterator[str]:
 
 
 def _folder(run: Run) -> str:
-    """Return the path of the folder with a run's benchmark. The path is empty if no folder that the run names still
-    holds the items that were scored.
+    """Return the path of the folder with a run's benchmark. The run names the folders where the benchmark may be; if
+    none of them still holds the items that were scored, the path is empty.
     """
     # Relative paths are preferred, because absolute ones are valid on one machine only.
     for place in sorted(_places(run), key=os.path.isabs):
@@ -249,8 +250,8 @@ def tasks_by_coverage(runs: Iterable[RunHeader]) -> list[str]:
 
 def best_result(labelled: Iterable[tuple[RunHeader, str]]) -> dict[str, str]:
     """Return a dictionary with the label, accuracy and description of the best model on the first task of
-    `tasks_by_coverage`. It is empty if there is none. If another model would be at least as good with its ties counted
-    as right, the description mentions it.
+    `tasks_by_coverage`. The dictionary is empty if no model has a result. If another model would be at least as good if
+    its ties counted as right, the description says so.
     """
     models = [(run, label) for run, label in labelled if not run.model.startswith(HUMAN)]
     found = [

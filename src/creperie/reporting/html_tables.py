@@ -79,8 +79,8 @@ def result_cell(result: Document | None, human: float = math.nan, *, counts: boo
     """Return a cell with an accuracy and its interval. The interval is drawn on a line from 0 to 100, with marks for
     chance and the accuracy of people.
 
-    With `counts`, the cell says how many items are covered if some are not. Tables with a column for the number of
-    items do not need this.
+    With `counts`, a cell whose result does not cover all items also says how many it covers. Tables with a column for
+    the number of items do not need this.
     """
     if result is None or result["accuracy"] is None or not result["n"]:
         return HtmlCell("–")

@@ -141,8 +141,8 @@ class Board:
         return {e.name: label for entries in groups for e, label in zip(entries, self.labels(entries), strict=True)}
 
     def labels(self, entries: Sequence[LeaderboardEntry]) -> list[str]:
-        """Return a unique name for each run. If a zoo file (a list of models for `creperie score`) names the model,
-        this is the name. Otherwise it is the shortest unique form of the model's URI.
+        """Return a unique name for each run. If a zoo file (a list of models for `creperie score`) gives the model a
+        name, this name is used. Otherwise, the name is the shortest unique form of the model's URI.
         """
         choices = [[self.names.get(e.model) or model_tail(e.model), e.model, e.name] for e in entries]
         return [with_people(name, e.document) for name, e in zip(distinct(choices), entries, strict=True)]
@@ -195,7 +195,9 @@ class RunsFolder:
 
 
 def folders_in(folder: Path) -> list[Path]:
-    """Return the folders in a folder, without hidden ones. Return none if the folder itself has just been removed."""
+    """Return the folders in a folder, without hidden ones. The list is empty if the folder itself has just been
+    removed.
+    """
     with suppress(OSError), os.scandir(folder) as entries:
         return [Path(entry.path) for entry in entries if not entry.name.startswith(".") and entry.is_dir()]
     return []

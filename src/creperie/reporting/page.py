@@ -179,7 +179,7 @@ def _findings(groups: Sequence[RunGroup]) -> Iterator[tuple[str, str, str | None
 
 
 def _comparisons(group: RunGroup, progress: Progress) -> str:
-    """Return HTML with the paired tests of all pairs of runs. If there are many runs, return the table of ranks."""
+    """Return HTML with the paired tests of all pairs of runs. If there are many runs, return a table of ranks instead."""
     if len(group.runs) > MOST_COMPARED:
         pairs = len(group.runs) * (len(group.runs) - 1) // 2
         return standings_table(rank_runs(group.runs, names=_names(group))) + part("listed_by_compare", pairs)
@@ -256,8 +256,8 @@ def standing_audit(bench: Benchmark, *, progress: Progress = silent) -> Json:
 
 
 def read_audits(files: Sequence[Path], groups: Sequence[RunGroup]) -> dict[str, Json]:
-    """Read audits from JSON files, and return them by the content hash of the benchmark. Raise a UsageError if none of
-    their benchmarks has a run.
+    """Read audits from JSON files, and return them by the content hash of the benchmark. Raise a UsageError if an audit
+    is of a benchmark on which there is no run.
     """
     audits: dict[str, Json] = {}
     for file in files:
@@ -325,8 +325,8 @@ def report(
 
     If `out` is given, the page is also written to that file. `runs` are runs, their folders, or folders of runs.
     `benches` are benchmarks that may contain the runs' items, and `images` is the folder of their images. `audits` are
-    files written by `audit --json`. With None, the saved audit of each benchmark is used, or a quick audit is made; an
-    empty list means no audit.
+    files written by `audit --json`. If `audits` is None, the saved audit of each benchmark is used, or a quick audit is
+    made. If it is an empty list, the page has no audit.
     """
     if isinstance(out, Run):
         raise UsageError(

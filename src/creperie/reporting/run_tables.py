@@ -78,8 +78,8 @@ class RunTable:
     caption: str
 
     def best(self) -> set[tuple[Labels, Labels]]:
-        """Return the best cell of every column, or all cells that tie for it. Return none if the table has only one
-        row.
+        """Return the best cell of every column, or all cells that tie for it. The set is empty if the table has only
+        one row.
 
         A run that lacks more than 1 % of the items of another run is never the best: its items may be easier.
         """

@@ -50,8 +50,8 @@ class PictureRoots:
         return PictureRoots(tuple(Path(path).resolve() for path in named), tuple(path.resolve() for path in folders))
 
     def hidden(self, bench: Benchmark) -> str:
-        """Return why the images of a benchmark are not shown. The text is empty if they are shown, or if there are
-        none.
+        """Return why the images of a benchmark are not shown. The text is empty if they are shown, or if the benchmark
+        has no images.
         """
         if not bench.images.location or not isinstance(bench.source, Parquet):
             return ""

@@ -34,7 +34,9 @@ FEWEST = 16
 
 @dataclass
 class Timings:
-    """The seconds spent in each stage of the work, summed over all threads, and the number of units processed."""
+    """The seconds spent in each stage of the work, summed over all threads, and how many images, captions and pairs
+    were processed.
+    """
 
     seconds: dict[str, float] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)

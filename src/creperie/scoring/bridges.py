@@ -1,7 +1,7 @@
 """Export a benchmark as a task of lmms-eval or Inspect, made from the files in `templates/`.
 
-For each image of an item, there is one question per order of the captions. The wording is that of creperie's own
-multiple choice. `replies.py` imports the results.
+For each image of an item, there is one question per order of the captions. The questions are worded as in creperie's
+own multiple choice. `replies.py` imports the results.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ class BenchmarkCallback:
         return None
 
     def __getattr__(self, name: str) -> Any:
-        """Return a function that does nothing. It stands for all other callback methods that trainers call."""
+        """Return a function that does nothing, in place of any other callback method that a trainer calls."""
         if name.startswith("on_") or name in ("setup", "teardown"):
             return lambda *_, **__: None
         raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")

@@ -35,7 +35,7 @@ NO_ANSWER = "no-single-answer"
 class Case:
     """One image of an item: its captions in the item's order, and which of them are true.
 
-    `subset` is empty if the question does not depend on it.
+    `subset` is empty if the question is the same in all subsets.
     """
 
     image: int
@@ -44,9 +44,9 @@ class Case:
     subset: str = ""
 
     def asks(self, able: Sequence[str]) -> str:
-        """Return the kind of question to ask about this case: the first kind in `able` (the kinds that the model can
-        answer) that suits it, or "" if none does. The kind "match" requires exactly one true caption, "odd" exactly one
-        false caption.
+        """Return the kind of question to ask about this case, or "" if no kind suits the case. `able` lists the kinds
+        that the model can answer; the first that suits the case is returned. The kind "match" requires exactly one true
+        caption, "odd" exactly one false caption.
         """
         fitting = {"match": sum(self.match) == 1, "odd": sum(self.match) == len(self.match) - 1}
         return next((a for a in able if fitting[a]), "")
@@ -124,8 +124,8 @@ def _answered(filler: Filler, cases: Sequence[Case], starts: np.ndarray) -> tupl
     done = {int(starts[i]): i for i in range(len(cases)) if sheet.done[starts[i] : starts[i + 1]].all()}
 
     def again(model: Any, row: int) -> Any:
-        """Ask the model again about an image, and return the new score of row `row` of the sheet. The caller compares
-        it with the stored score.
+        """Ask the model about an image again, and return the new score for row `row` of the sheet (the table of
+        computed scores). The caller compares the new score with the stored one.
         """
         at = max(first for first in done if first <= row)
         case = cases[done[at]]
@@ -162,7 +162,9 @@ def _answered(filler: Filler, cases: Sequence[Case], starts: np.ndarray) -> tupl
 
 
 def _write(sheet: Sheet, rows: np.ndarray, answer: Asked | Fault) -> list[Fault]:
-    """Write the scores of an answer into these rows of the sheet, and return a fault for each unparsable answer."""
+    """Write the scores from an answer into these rows of the sheet (the table of computed scores). Return a fault for
+    each answer that cannot be parsed.
+    """
     if isinstance(answer, Asked) and (cut := answer.void(CUT_OFF)):
         answer = Fault(0, CUT_OFF, cut[0])
     if isinstance(answer, Fault):
@@ -251,8 +253,8 @@ def draw_shots(
 ) -> Benchmark:
     """Draw `count` demonstrations per subset, and return a benchmark of the items that were not drawn.
 
-    The demonstrations are written to `out`/shots.toml, a file for the option `shots` of model URIs. Each has its image,
-    and its captions in random order. The returned benchmark is also saved in `out`.
+    The demonstrations are written to `out`/shots.toml, a file for the option `shots` of model URIs. Each demonstration
+    has its image, and its captions in random order. The returned benchmark is also saved in `out`.
     """
     folder, keep = Path(out), np.ones(len(bench), bool)
     drawn: list[tuple[Item, list[int]]] = []

@@ -133,8 +133,8 @@ def compare(*runs: RunSpec | Sequence[RunSpec], options: CompareOptions, setting
     """Compare runs, given one by one or as a list.
 
     Every two runs on the same benchmark are tested item by item; three or more models are ranked. Runs on different
-    versions of a benchmark are tested only with the option `common`. They are then restricted to the items that have
-    the same subset, id and match matrix (which captions are true) in all of them.
+    versions of a benchmark are tested only with the option `common`. These runs are then restricted to the items that
+    have the same subset, id and match matrix (which captions are true) in every run.
     """
     external = options.values()
     given = [r for one in runs for r in ([one] if isinstance(one, (Run, str, Path)) else one)]

@@ -43,7 +43,7 @@ class Ahead(Generic[T]):
         return self._running[0].result() if self._running else None
 
     def reach(self, limit: int) -> None:
-        """Let the threads work further ahead: until `limit` results are ready or being computed."""
+        """Let the threads work ahead until `limit` results are ready or being computed."""
         self.limit = limit
         self._fill()
 
@@ -166,8 +166,8 @@ class Driver:
     def forward(
         self, what: str, forward: Callable[[Sequence[Any]], np.ndarray], batch: Sequence[Any], units: int
     ) -> np.ndarray:
-        """Run a forward pass on a batch and return its output. Raise a ModelError unless it has one row of floats per
-        input. `what` and `units` are as in `BatchSize.run`.
+        """Run a forward pass on a batch and return its output. Raise a ModelError if the output does not have one row
+        of floats per input. `what` and `units` are as in `BatchSize.run`.
         """
         parts = self.parts(what, forward, batch, units)
         answer = np.asarray(parts[0]) if len(parts) == 1 else np.concatenate(parts)
@@ -197,8 +197,8 @@ class Driver:
     def unit(self, vectors: np.ndarray) -> np.ndarray:
         """Return the vectors, with all-zero vectors replaced by NaN because they have no direction.
 
-        Cosines are computed as dot products of vectors of length one. Raise a ModelError if any other vector has a
-        different length.
+        Cosines are computed as dot products of vectors of length one. Raise a ModelError if the length of any other
+        vector is not one.
         """
         vectors = np.where(vectors.any(axis=-1, keepdims=True), vectors, np.float32(np.nan))
         off = np.abs(np.linalg.norm(vectors, axis=-1) - 1)

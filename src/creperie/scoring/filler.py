@@ -210,8 +210,8 @@ class Filler:
             yield advance
 
     def _give_up_unreadable(self, sheet: Sheet) -> None:
-        """Decode images without a result, and mark those that cannot be decoded as failed. This is done only if there
-        are few of them; if nothing else is missing, the model then need not be loaded.
+        """If only a few images have no result yet, decode them, and mark those that cannot be decoded as failed. If no
+        other result is missing, the model then need not be loaded.
         """
         missing = np.flatnonzero(~sheet.done)
         if len(missing) > FEW:

@@ -187,7 +187,7 @@ def _path(store: ResultStore, handle: Handle) -> Path:
 
 
 def remember_rates(store: ResultStore, handle: Handle, timings: Timings) -> None:
-    """Store the rates measured in `timings`; kinds of work that were not measured keep their older rates."""
+    """Store the rates (inputs per second) measured in `timings`. Rates that were not measured keep their stored values."""
     new = rates_of(timings, device_of(handle.model))
     old = recall_rates(store, handle)
     if old and old.device == new.device:

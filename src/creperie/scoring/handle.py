@@ -82,10 +82,12 @@ class Handle:
         return columns_of(self.abilities)  # type: ignore[return-value]
 
     def routes(self, columns: Iterable[Input]) -> dict[Input, str]:
-        """Return how the model fills each of these score columns: image_text by `towers`, `choice` or `pair`, text_text
-        by `text`, `between` or `joint`, and text by `blind`. If several ways are possible, the first is used.
+        """Return, for each of these score columns, how the model fills it. The column image_text is filled by `towers`
+        (vectors of images and captions), by `choice` (multiple choice) or by `pair` (one score per pair). The column
+        text_text is filled by `text` (vectors of captions), by `between` (one score per two captions) or by `joint`
+        (vectors of captions together with the image). The column text is filled by `blind` (one score per caption).
 
-        `towers` computes scores from vectors of images and captions.
+        If the model can fill a column in several ways, the first of these is used.
         """
         preferred: dict[Input, tuple[str, ...]] = {
             "image_text": ("towers", "choice", "pair"),
@@ -103,7 +105,7 @@ class Handle:
 
 
 def open_model(model: Any, *, device: str = "auto", dtype: str = "auto", cache: bool | str = True) -> Handle:
-    """Return a handle to a model. The model is named by a URI or given in memory, in its present state."""
+    """Return a handle to `model`, which is a URI or a model in memory. A model in memory is used in its present state."""
     if isinstance(model, Handle):
         return model
     if not isinstance(model, str):
@@ -222,8 +224,8 @@ def _remember(uri: str, dtype: str, files: list[str], handle: Handle) -> None:
 
 
 def _file_states(uri: str) -> list[str]:
-    """Return one string per file of a model, which changes whenever the file does. The list is empty if the model is
-    not a single folder. It is also empty if a file changed a moment ago, because another change might then go
+    """Return one string per file of a model. The string changes whenever the file does. The list is empty if the model
+    is not a single folder. It is also empty if a file changed a moment ago, because another change might then go
     unnoticed.
     """
     try:

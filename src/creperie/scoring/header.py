@@ -97,8 +97,8 @@ def run_notes(runs: Iterable[Run]) -> list[str]:
 
 
 def uncovered_note(run: Run, what: str = "no answer") -> list[str]:
-    """Return a list with one line that says how many items of a run have no score. The list is empty if every item has
-    one. `what` is the phrase for a missing score, such as "no answer".
+    """Return a list with one line that says how many items of a run have no score. The list is empty if no score is
+    missing. `what` is the phrase for a missing score, such as "no answer".
     """
     missing = len(run) - run.scored
     return [f"{missing:,} of {len(run):,} items have {what} and are not in the figures"] if missing else []
@@ -106,7 +106,7 @@ def uncovered_note(run: Run, what: str = "no answer") -> list[str]:
 
 def unchecked_notes(runs: Iterable[Run]) -> tuple[str, ...]:
     """Return a tuple with one line. The line names the runs that were read from files without checksums (those of older
-    versions). The tuple is empty if there are none.
+    versions). The tuple is empty if there are no such runs.
     """
     names = [run.name for run in runs if run.unchecked]
     return (f"{UNCHECKED}: {', '.join(names)}",) if names else ()

@@ -41,11 +41,10 @@ class UnmatchedError(DataError):
 
 
 def check_matched(rows: Sequence[UnmatchedRow], total: int, where: str, *, partial: bool) -> list[str]:
-    """Return a list with a note on the unmatched rows. It is empty if all rows match an item. `where` names the log in
-    errors.
+    """Return a list with a note on the unmatched rows. The list is empty if every row matches an item. `where` names
+    the log in errors.
 
-    Raise an UnmatchedError if no row matches. Unless `partial` is set, also raise it if more than 10 % of the rows do
-    not match.
+    Raise an UnmatchedError if no row matches an item or, without `partial`, if more than 10 % of the rows match none.
     """
     if len(rows) > MOST_UNMATCHED * total and (not partial or len(rows) == total):
         raise UnmatchedError(rows, total, where)

@@ -100,9 +100,9 @@ def seeing(uri: str) -> str:
 
 
 def expected_look(bench: BenchmarkSpec, uri: str, progress: Progress = silent) -> dict[str, Any]:
-    """Return a forecast of `look`: the numbers of items, of questions without stored answers, and of tokens to send to
-    a server (`tokens_in`), the cost, and the seconds. The cost is None unless a server charges for the questions. The
-    seconds are None if unknown.
+    """Return a forecast of `look`: how many items there are, how many questions have no stored answer, how many tokens
+    must be sent to a server (`tokens_in`), the cost, and the seconds. The cost is None unless a server charges for the
+    questions. The seconds are None if unknown.
     """
     (plan,) = forecast_all([bench], [seeing(uri)], ScoreOptions(), progress=progress)
     cells = plan.pairs.missing or plan.images.missing

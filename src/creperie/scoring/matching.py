@@ -1,7 +1,8 @@
 """Match the answers in another harness's log to the items of a benchmark, by their ids or by the texts offered.
 
-An item with the row's id matches only if the row's options (if listed) are the item's captions. If no row can be
-matched, the rows are assumed to be in the order of the items, or of the questions of an exported task.
+If a row of the log has an item's id, it matches that item. If the row also lists options, these must be the item's
+captions. If no row can be matched, the rows are assumed to be in the order of the items, or of the questions of an
+exported task.
 """
 
 from __future__ import annotations
@@ -85,8 +86,8 @@ class ItemFinder:
         return _of_item(item, row, offered, answer)
 
     def _question(self, answer: LoggedAnswer) -> HarnessQuestion | None:
-        """Return the exported question that a row answers. It is found by its id or, if the wording is the same, by the
-        row's position in the log. Return None if it is not found.
+        """Return the exported question that a row answers. The question is found by its id. Otherwise, it is the
+        question at the row's position in the log, if the row has the same wording. Return None if neither is found.
         """
         known = next((self.questions[key] for key in answer.keys if key in self.questions), None)
         if known or answer.position is None or answer.position >= len(self.asked):
@@ -95,9 +96,9 @@ class ItemFinder:
         return placed if placed.question.strip() in answer.about else None
 
     def placed(self, answer: LoggedAnswer) -> HarnessReply | UnmatchedRow:
-        """Return the scores that a row gives to an item, if the row names no item. The item is found by the row's
-        position in the log. If there is no such item, or if log and benchmark disagree about the right option, return
-        the row with the reason.
+        """Return the scores that a row gives to an item, for a row that does not name its item. The item is found by
+        the row's position in the log. If there is no item at that position, or if log and benchmark disagree about the
+        right option, return the row with the reason.
         """
         number = answer.position
         known: Sequence[Any] = self.items if answer.scores else self.asked

@@ -285,8 +285,8 @@ class Matrix:
         return [_merged_on(self.engine, stage, self.progress) for stage in stages]
 
     def _plan(self, handle: Handle, pending: Mapping[int, list[str]], shard: Shard | None) -> ScoringPlan:
-        """Return the plan for the pending benchmarks. Two models share a plan if they score the same benchmarks and
-        need the images of the same ones.
+        """Return the plan for the pending benchmarks. Two models share a plan if they score the same benchmarks, and if
+        the benchmarks whose images they need are the same.
         """
         with_images = {k: needs_images(tasks, handle) for k, tasks in pending.items()}
         key = (tuple(with_images.items()), shard)
@@ -301,10 +301,10 @@ class Matrix:
         return self._try(lambda: choose_tasks(column.bench, handle, asked, some=not self.fail_fast))
 
     def _earlier(self, k: int, handle: Handle, tasks: list[str], options: ScoreOptions) -> Run | None:
-        """Return the stored run of the model `handle` on the benchmark of column `k`. Return None unless the run was
-        computed from the same inputs (see `RunOrigin`) and no score is missing.
+        """Return the stored run of the model `handle` on the benchmark of column `k`. The run must have been computed
+        from the same inputs (see `RunOrigin`), and no score may be missing; otherwise, return None.
 
-        A run is never reused if the fingerprint does not identify its model with certainty.
+        A run is reused only if the fingerprint identifies its model with certainty.
         """
         if not self.resume or self.out is None or not handle.stored or not any(self.out.glob(f"*/{RUN_FILE}")):
             return None

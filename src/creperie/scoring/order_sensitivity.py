@@ -38,7 +38,7 @@ KINDS = {"visualgpt": "caption", "vqa": "vqa", "yesno": "yesno", "choice": "choi
 @dataclass(frozen=True)
 class SensitivityRow:
     """The result for one prompt and order. `order` is the order of the options: NPP, for example, is a false caption
-    (N) before two true ones (P). It is empty if captions are judged singly.
+    (N) before two true ones (P). `order` is empty if each caption is judged by itself.
     """
 
     prompt: str

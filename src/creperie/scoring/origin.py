@@ -81,9 +81,9 @@ def images_digest(keys: np.ndarray) -> str:
 
 
 def gaps_of(counts: Mapping[str, int], table: pa.Table, tasks: Sequence[str], keys: np.ndarray) -> dict[str, Any]:
-    """Return a record of the scores that a run lacks; empty if none is missing. Its entry `reasons` counts the problems
-    that caused missing scores, by code. Its entry `images_of_others` is a digest of the images of all items without
-    missing scores.
+    """Return a record of why a run lacks scores; empty if the run has all its scores. The entry `reasons` counts, by
+    code, the problems that caused missing scores. The entry `images_of_others` is a digest of the images of all items
+    that have their scores.
 
     `counts` is the number of the run's findings (problems and notices) by code, and `keys` are the content keys of the
     images, item by item.
@@ -95,8 +95,8 @@ def gaps_of(counts: Mapping[str, int], table: pa.Table, tasks: Sequence[str], ke
 def completes(run: Run, keys: np.ndarray, other: Run) -> bool:
     """Return whether this run replaces another run, which lacks scores.
 
-    It does if both were computed from the same benchmark, model and settings; only the images of items that have no
-    score in the other run may differ. `keys` are the content keys of this run's images, item by item.
+    This is the case if both were computed from the same benchmark, model and settings. Images may differ only for items
+    that have no score in the other run. `keys` are the content keys of this run's images, item by item.
     """
     one, two = read_origin(run.document), read_origin(other.document)
     if one is None or two is None or not (gaps := other.document.get("gaps")):
@@ -106,7 +106,7 @@ def completes(run: Run, keys: np.ndarray, other: Run) -> bool:
 
 
 def _images_of_others(table: pa.Table, tasks: Sequence[str], keys: np.ndarray) -> str:
-    """Return the digest of the images of all items without missing scores."""
+    """Return the digest of the images of all items that have all their scores."""
     scored = np.ones(len(table), bool)
     for name in columns_needed(tasks):
         column = table.column(name).combine_chunks()

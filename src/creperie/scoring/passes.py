@@ -71,8 +71,8 @@ def _text_batches(
     Captions that repeat the tokens of an earlier row are skipped.
 
     `tokens[0]` belongs to row `start` of the sheet, and `first` maps tokens to the first row that has them. Batches are
-    formed from all captions before finished captions are removed from them. A resumed run therefore has the same
-    batches as an uninterrupted run, and gives bit-identical results.
+    formed from all captions first, and finished captions are then removed. A resumed run therefore has the same batches
+    as an uninterrupted run, and gives bit-identical results.
     """
     distinct = (
         np.array([i for i, t in enumerate(tokens, start) if first.setdefault(t.ids.tobytes(), i) == i], int) - start

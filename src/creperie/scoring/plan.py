@@ -253,8 +253,8 @@ def _unique_images(
 
 
 def _cells_of_items(widths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return two arrays with one entry per cell: the number of its item, and its own number within the item. Item i has
-    `widths[i]` cells.
+    """Return two arrays with one entry per cell of all items' score matrices: the number of the cell's item, and the
+    number of the cell within this item. Item i has `widths[i]` cells.
     """
     owner = np.repeat(np.arange(len(widths)), widths)
     ends = np.cumsum(widths)

@@ -158,8 +158,8 @@ def replied_run(
 
 
 def _in_fewer_orders(given: Iterable[tuple[int, HarnessReply]], notes: list[str]) -> set[int]:
-    """Return the items whose captions were offered in fewer orders than those of other items with equally many
-    captions. Append a note on them to `notes`.
+    """Return the items that were asked with fewer orders of their captions than other items with equally many captions.
+    Append a note on these items to `notes`.
     """
     # With a single order, a model that always picks the same position can score well.
     orders: dict[tuple[int, frozenset[int]], set[tuple[int, ...]]] = {}

@@ -105,8 +105,8 @@ class RunHeader:
 
 
 def unblinded(runs: Sequence[AnyRun]) -> list[AnyRun]:
-    """Return the runs without those on blind twins (benchmarks with replaced images). A run on a blind twin stays if
-    no run in the list saw the benchmark's real images.
+    """Return the runs, leaving out those on blind twins (benchmarks with replaced images). A run on a blind twin is
+    kept only if no run in the list saw the benchmark's real images.
     """
     seen = {run.content for run in runs}
     return [run for run in runs if not run.blinded or run.hash not in seen]
@@ -207,7 +207,7 @@ class Run(RunHeader, Framed):
 
     @property
     def gaps(self) -> str:
-        """A sentence on how many items lack a score, and why; empty if all have their scores."""
+        """A sentence on how many items lack a score, and why; empty if no score is missing."""
         if self.scored == len(self):
             return ""
         counts = {GAPS.get(code, code): n for code, n in self.document.get("finding_counts", {}).items()}

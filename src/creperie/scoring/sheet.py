@@ -1,5 +1,5 @@
-"""Sheets: tables with one vector or number per row, which are filled batch by batch. Rows without a result have a
-reason.
+"""Sheets: tables with one vector or number per row, which are filled batch by batch. If a row has no result, the sheet
+records the reason.
 """
 
 from __future__ import annotations

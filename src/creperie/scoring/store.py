@@ -164,7 +164,7 @@ class ResultStore:
 
     def clear(self, model: str | None = None) -> int:
         """Delete the stored results of one model, or everything if `model` is None. `model` is a URI, a key or the
-        beginning of a key. Return the bytes freed.
+        beginning of a key. Return the number of bytes freed.
         """
         entries = self.entries()
         if model is not None:
@@ -189,7 +189,7 @@ class ResultStore:
 
     def trim(self, limit: int | None = None) -> int:
         """Delete the least recently used files until the store has at most `limit` bytes (by default
-        CREPERIE_CACHE_SIZE); return the bytes freed.
+        CREPERIE_CACHE_SIZE); return the number of bytes freed.
         """
         if limit is None:
             limit = parse_size(os.environ.get("CREPERIE_CACHE_SIZE", DEFAULT_SIZE))

@@ -22,7 +22,7 @@ def choose_tasks(bench: Benchmark, handle: Handle, asked: Sequence[str], *, some
     items and the model.
 
     Raise a UsageError if a requested task is impossible. With `some`, impossible tasks are left out, and the error is
-    raised only if none is left.
+    raised only if no task is left.
     """
     layout = layout_of_bench(bench)
     if not len(layout):

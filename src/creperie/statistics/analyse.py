@@ -207,8 +207,8 @@ def _without_idle_slopes(
 
 
 def bearable(table: pa.Table, analysis: Analysis) -> tuple[Analysis, list[str]]:
-    """Leave out the terms of an analysis that have fewer than two values in the table. Return the remaining analysis
-    and the terms that were left out.
+    """Remove from an analysis all terms with fewer than two values in the table. Return the remaining analysis and the
+    removed terms.
     """
     table = _chosen(table, analysis.where)
     terms: list[str] = []

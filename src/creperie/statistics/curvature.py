@@ -91,8 +91,8 @@ def search(f: Objective, start: np.ndarray) -> np.ndarray:
 
 
 def _raised(f: Objective, x: np.ndarray, value: float) -> np.ndarray | None:
-    """Try larger values for each standard deviation that is nearly zero. Return a point with a lower function value;
-    None if none is found.
+    """Try larger values for each standard deviation that is nearly zero. Return a point where the function is
+    smaller; None if the search finds no such point.
     """
     for k in np.flatnonzero(x < 1e-3):
         raised = [np.where(np.arange(len(x)) == k, height, x) for height in (0.02, 0.06, 0.15, 0.3)]

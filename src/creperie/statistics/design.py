@@ -218,7 +218,7 @@ class Coded:
     matrix: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
 
     def at(self, level: str) -> Coded:
-        """Return a copy of this part in which every row has this level."""
+        """Return a copy of this factor in which every row has the level `level`."""
         return replace(self, columns=self.matrix[self.levels.index(level)][None, :])
 
 

@@ -49,8 +49,8 @@ class Groups:
         return int(self.starts[-1])
 
     def sorted(self) -> Groups:
-        """Return the same factors, ordered by their number of groups, the largest number first. The first factor will
-        be eliminated.
+        """Return the same factors, ordered by their number of groups, the largest number first. The factor with the
+        most groups comes first because it will be eliminated first.
         """
         order = sorted(range(len(self.names)), key=lambda k: -self.sizes[k])
         return Groups(tuple(self.names[k] for k in order), tuple(self.codes[k] for k in order))

@@ -255,9 +255,9 @@ def difficulty(runs: Sequence[Run | str | Path], *, options: ItemOptions, settin
 
 
 def answers_of(runs: Sequence[Run], name: str = "", settings: MetricSettings | None = None) -> Answers:
-    """Return which items each run gets right in the task `name`. If it is empty, the first task is used that has one
-    outcome per item in all runs. Only items that all runs share are included: those with the same subset, id and match
-    matrix.
+    """Return which items each run gets right in the task `name`. If `name` is empty, use the first task that gives
+    every item one outcome in all runs. Only items that all runs share are included: those with the same subset, id and
+    match matrix.
     """
     if not runs:
         raise UsageError("no run given", hint="name at least one run")

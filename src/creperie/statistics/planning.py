@@ -140,8 +140,8 @@ def power(claim: str, runs: Sequence[Run] = (), *, options: PowerOptions) -> Pow
 
 
 def _smallest(share: Callable[[int], float], items: int, target: float) -> int | None:
-    """Return the smallest number of items for which `share` reaches `target`, to within about 4 %; None if no number
-    does. The search begins at `items`.
+    """Return the smallest number of items for which `share` reaches `target`, to within about 4 %; None if it
+    never does. The search begins at `items`.
     """
     low = high = items
     while share(high) < target:

@@ -167,7 +167,8 @@ def wrong_labels(text: str) -> tuple[float, float, float]:
 
 def _choices(runs: Sequence[Run], answers: Answers) -> dict[str, dict[str, float]]:
     """Return the accuracies by choice and model. The choices are each tie rule, equal weights for all subsets, and
-    every other task that all runs have. The name of a task includes its number of items if that is not the usual one.
+    every other task that all runs have. If such a task covers fewer or more items than the main task, its name says
+    how many.
     """
     tied = any((o == TIE).any() for o in answers.outcomes.values())
     rules = TIE_RULES if tied else TIE_RULES[:1]

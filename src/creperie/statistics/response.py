@@ -65,8 +65,8 @@ class ResponseFit:
 
 @dataclass(frozen=True, eq=False)
 class _Level:
-    """The answers with the same `floor`, the probability that a guess is right. One mask (items, models) marks these
-    answers; two further matrices mark the right and the wrong ones of them.
+    """The answers with the same `floor`, the probability that a guess is right. One mask (items, models) marks all of
+    these answers, another matrix the right ones among them, and a third the wrong ones.
     """
 
     floor: float

@@ -68,8 +68,8 @@ def picture_gain(
 
 
 def split_twins(runs: Sequence[Run]) -> tuple[list[Run], list[Run]]:
-    """Return the runs with pictures and, in the same order, their blind twins. If all runs are blind or none is, return
-    all runs and an empty list.
+    """Return the runs with pictures and, in the same order, their blind twins. If all runs are blind, or all
+    have pictures, return all runs and an empty list.
 
     A run is blind if it was made with `score --image noise` (or another replacement of the images). Its benchmark is
     then named BENCH~noise.

@@ -47,7 +47,7 @@ def write_checkpoint(out: Path, step: int, state: Json) -> None:
 
 
 def newest(out: Path) -> Path | None:
-    """Return the path of the newest checkpoint; None if there is none."""
+    """Return the path of the newest checkpoint; None if the run has no checkpoint."""
     steps = steps_kept(out)
     return checkpoint_path(out, steps[-1]) if steps else None
 
@@ -73,8 +73,9 @@ def open_run(out: Path, job: Json, force: bool) -> Json:
     """Return the record of the training run in the folder `out`. A run of the same `job` (model, data and settings) can
     be resumed, and its stored record is returned. Otherwise a new record is returned.
 
-    Raise a UsageError if the folder contains files but no training run. Also raise one if it holds another job's run
-    that has finished or has a checkpoint. With `force`, an earlier run is deleted first.
+    Raise a UsageError if the folder contains files but no training run. Without `force`, also raise it if the folder
+    holds the run of another job, and that run has finished or has a checkpoint. With `force`, an earlier run is deleted
+    first.
     """
     path = out / DOCUMENT
     if out.exists() and any(out.iterdir()):

@@ -86,7 +86,7 @@ class Feed:
 
     def _number_texts(self, truncate: bool) -> None:
         """Tokenise all texts into one padded table. Store each example's captions and foils as row numbers of this
-        table. Texts that are too long are cut with `truncate`; without it, they raise a DataError.
+        table. If a text is too long, cut it if `truncate` is True, and raise a DataError if not.
         """
         examples = self.data.examples
         texts = list(dict.fromkeys(self.data.captions()))

@@ -34,8 +34,8 @@ class FoilRefinement:
 
     @property
     def chosen(self) -> tuple[str, ...]:
-        """The names of the models that judge the foils. If there is no checkpoint of Vera, the plausibility model, a
-        language model takes its place.
+        """The names of the models that judge the foils. The plausibility model is Vera; if there is no checkpoint of
+        Vera, a language model is used instead.
         """
         if self.attackers:
             return self.attackers

@@ -74,7 +74,7 @@ class _OwnLab(StudyLab):
         self._data: dict[str, TrainSet] = {}
 
     def base(self, seed: int) -> ExamResult:
-        """Return the test result of the base model. All training runs with this seed start from it.
+        """Return the test result of the base model: the model from which all training runs with `seed` start.
 
         If the model is given as a JSON file of settings, it is created here, with random weights. Its vocabulary is the
         words of all training data.

@@ -37,8 +37,8 @@ class TrainingPictures:
         return np.stack([fresh[k] if k in fresh else self._kept[k] for k in numbers.tolist()])
 
     def _read(self, missing: Sequence[int]) -> dict[int, np.ndarray]:
-        """Prepare the images with the numbers in `missing`, and cache as many of them as possible. Return the others by
-        number.
+        """Prepare the images with the numbers in `missing`, and cache as many of them as possible. Return the prepared
+        images that are not cached, by number.
         """
         if not missing:
             return {}

@@ -27,7 +27,7 @@ class StudyLab(Protocol):
     own_bases: bool  #: every seed has its own base
 
     def base(self, seed: int) -> ExamResult:
-        """Return the test result of the base model. All training runs with this seed start from it."""
+        """Return the test result of the base model: the model from which all training runs with `seed` start."""
         ...
 
     def arm(self, arm: str, seed: int, base: str) -> ExamResult:

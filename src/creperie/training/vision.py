@@ -113,8 +113,9 @@ class VisionTower:
 
 
 def random_crops(images: torch.Tensor, smallest: float) -> torch.Tensor:
-    """Return the images (n, 3, h, w), each cropped to a random window and mirrored at random. A window covers at least
-    the fraction `smallest` of the image (if that is 0.7 or less). It is then enlarged to the size of the image.
+    """Return the images (n, 3, h, w), each cropped to a random window and mirrored at random. The window is then
+    enlarged to the size of the image. It covers at least the fraction `smallest` of the image, provided that `smallest`
+    is at most 0.7.
     """
     # This reduces overfitting if a tower is trained on a small number of images.
     n = len(images)

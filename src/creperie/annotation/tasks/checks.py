@@ -35,7 +35,7 @@ def _verdict(task: str) -> Field:
 
 
 def _ask_foils(item: Item, with_image: bool) -> Iterator[Json]:
-    """Yield one question for every image and every false caption.
+    """Yield one question for every pair of an image and a false caption.
 
     The field `true` of a question is a caption that is true of the image, or None. It is used for attention checks, and
     never shown beside the foil.
@@ -161,7 +161,7 @@ def _known_triplet(own: Payload, other: Payload | None) -> KnownAnswers:
 
 
 def _first_foil(payload: Payload, verdict: str) -> tuple[Value, Value]:
-    """Return the question `payload` and its known answer, which is the verdict. If the question offers several foils to
+    """Return the question `payload` and its known answer, which is `verdict`. If the question offers several foils to
     choose from, the answer also names the first foil.
     """
     foils = _foils_of(payload)

@@ -31,7 +31,7 @@ class AnswerOption:
 class Field:
     """A field of a form: a `choice` of one option, a `text`, or a `scale` from `low` to `high`.
 
-    `when` is the name and the value of another field. If that field has this value, the field is required.
+    `when` is (name of another field, value). This field is required if the other field has that value.
     """
 
     name: str

@@ -60,8 +60,8 @@ def foil_pairs(
 
 
 def by_kind(drafts: list[QuestionDraft], most: int, seed: int) -> list[QuestionDraft]:
-    """Return at most `most` questions, with equally many about each kind of foil. A kind with too few questions is made
-    up for by the others.
+    """Return at most `most` questions, with equally many about each kind of foil. If a kind has too few questions,
+    there are more about the other kinds.
     """
     piles: dict[str, list[int]] = {}
     for k, draft in enumerate(drafts):

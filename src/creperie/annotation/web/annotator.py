@@ -28,8 +28,8 @@ Comment = Annotated[Text, Field(max_length=2000)]
 
 
 class StateOut(BaseModel):
-    """What the annotator has to do now: answer `question`. If it is empty, `progress` says whether the study is stopped
-    or more questions will open later. If neither is the case, the work is done.
+    """What the annotator has to do now: answer `question`. If `question` is None, `progress` says whether the study is
+    stopped, or whether more questions will open later. If it says neither, the work is done.
     """
 
     question: SlotView | None
@@ -77,7 +77,7 @@ def _state(request: Request, act: Callable[[Desk], Receipt | None]) -> StateOut:
 
 @router.post("/api/next")
 def next_question(request: Request) -> StateOut:
-    """Return the question that the annotator holds. If there is none, give out the next one."""
+    """Return the question that the annotator holds, or give out the next one if they hold none."""
     return _state(request, lambda desk: None)
 
 

@@ -237,7 +237,8 @@ class StudyVisit:
 
 
 def _allowed(kind: str) -> Callable[..., StudyVisit]:
-    """Return a FastAPI dependency that gives a page the study in the URL. `kind` is owner or adjudicator.
+    """Return a FastAPI dependency that passes the study named in the URL to the function of a page. `kind` is owner or
+    adjudicator.
 
     The dependency responds with 404 if there is no such study or the visitor has no rights in it. It responds with 403
     if the visitor lacks the rights of `kind`.

@@ -4,8 +4,8 @@ During the download, a file is called `NAME.part`. It is renamed to `NAME` only 
 check. An interrupted download is continued only if the published checksum is known; it shows whether the bytes from
 both downloads belong together.
 
-All workers stop when a required file cannot be fetched, or after too many failures in a row. Images are not required;
-neither are optional files that the server does not have.
+All workers stop when a required file cannot be fetched, or after too many failures in a row. Images are not required.
+Optional files are not required either if the server does not have them.
 """
 
 from __future__ import annotations

@@ -128,7 +128,8 @@ class CatalogEntry:
     @property
     def how(self) -> str:
         """How to get the benchmark. `download` means that creperie downloads it. `own copy` means that the user must
-        have a copy. `import` means that creperie has no reader for it, so that it must be imported with `data import`.
+        have a copy. `import` means that creperie has no reader for the benchmark; the user must import it with
+        `data import`.
         """
         if not self.format:
             return "import"

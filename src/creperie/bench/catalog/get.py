@@ -306,7 +306,9 @@ def _pictures(
 
 
 def mirror_of(wish: DownloadOptions) -> str:
-    """Return the address of the mirror that the options or $CREPERIE_MIRROR name; empty if there is none."""
+    """Return the address of the mirror that the options or $CREPERIE_MIRROR name. Return an empty string if no mirror
+    is named.
+    """
     url = wish.mirror or os.environ.get("CREPERIE_MIRROR", "")
     if url and not url.startswith(("http://", "https://")):
         raise UsageError("the mirror is not a URL", where=url, hint="begin it with http:// or https://")

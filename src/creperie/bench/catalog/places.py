@@ -42,7 +42,7 @@ def images_folder(entry: CatalogEntry) -> Path:
 
 
 def installed_benchmarks(entry: CatalogEntry) -> Path | None:
-    """Return the folder of a benchmark that was fetched by `creperie data get`; None if there is none."""
+    """Return the folder of a benchmark that was fetched by `creperie data get`; None if it has not been fetched."""
     folder = benchmark_folder(entry)
     return folder if (folder / MANIFEST_FILE).is_file() else None
 

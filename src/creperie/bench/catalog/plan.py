@@ -35,7 +35,8 @@ class DownloadOptions:
 class DownloadPlan:
     """The files and images that are still to be fetched.
 
-    Until the items are on disk, the exact number of images is not known. `images` is then the number in the catalog.
+    The exact number of images is known only when the items are on disk. Before that, `images` is the number in the
+    catalog.
     """
 
     entry: CatalogEntry
@@ -66,8 +67,8 @@ def missing(files: Iterable[File], folder: Path) -> list[File]:
 
 
 def check_room(folder: Path, needed: int, *, large_ok: bool) -> None:
-    """Raise a UsageError if a download of `needed` bytes does not fit on the disk. Also raise one if the download is
-    larger than `LARGE`, unless `large_ok` is set.
+    """Raise a UsageError if a download of `needed` bytes does not fit on the disk. Unless `large_ok` is set, also raise
+    one if the download is very large (more than `LARGE` bytes).
     """
     if needed > LARGE and not large_ok:
         raise UsageError(

@@ -145,7 +145,7 @@ def _flickr_rows(files: NamedFiles) -> Iterator[Row | SkippedRecord]:
 
 def _flickr_line(line: str) -> tuple[str, str] | None:
     """Return the image and the caption on a line in any of the three published notations. Return None if the line is in
-    none of them.
+    another notation.
     """
     if token := _TOKEN_LINE.fullmatch(line):
         return token[1], token[3]

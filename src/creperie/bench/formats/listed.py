@@ -24,8 +24,8 @@ _FLAGS = {"true": True, "false": False}
 
 
 class _Strict(string.Formatter):
-    """Formats strings as `str.format` does, but only with texts and integers. Any other value in a record is an error
-    in the file, so it raises an error.
+    """Formats strings as `str.format` does, but only with texts and integers. If a record contains any other value, the
+    file is wrong, and formatting raises an error.
     """
 
     def format_field(self, value: Any, spec: str) -> str:

@@ -27,7 +27,7 @@ def _formats(module: str) -> tuple[Format, ...]:
 
 
 def find_format(name: str) -> Format:
-    """Return the format with this name or alias. Plug-ins are searched only if no built-in format has it."""
+    """Return the format with this name or alias. Plug-ins are searched only if no built-in format has this name."""
     lowered = name.lower()
     for module, names in MODULES.items():
         if lowered in names:

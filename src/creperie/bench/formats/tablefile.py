@@ -47,7 +47,7 @@ class TableSource:
 
 
 def open_table(path: Path, kind: str, *, delimiter: str = "", quotes: bool = True) -> TableSource:
-    """Return the table in a csv, tsv, jsonl or parquet file, as `kind` says."""
+    """Return the table in a file. `kind` is the type of the file: csv, tsv, jsonl or parquet."""
     if kind in ("csv", "tsv"):
         return _delimited(path, delimiter or _delimiter(path, "," if kind == "csv" else "\t", quotes), quotes)
     return table_of_records(str(path), lambda: _json_records(path)) if kind == "jsonl" else _parquet(path)
@@ -77,7 +77,7 @@ def _delimited(path: Path, delimiter: str, quotes: bool) -> TableSource:
 
 
 def table_of_records(where: str, records: Callable[[], Iterable[tuple[str, Mapping[str, Any]]]]) -> TableSource:
-    """Return a table of JSON objects; its columns are the keys of the first `_LOOKED_AT` objects."""
+    """Return a table of JSON objects. Its columns are the keys that occur in the first objects (at most 65,536)."""
     names: dict[str, None] = {}
     for _, record in islice(records(), _LOOKED_AT):
         names.update(dict.fromkeys(record))

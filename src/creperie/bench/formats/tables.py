@@ -49,7 +49,7 @@ def read_table(
     quotes: bool = True,
     progress: Progress = silent,
 ) -> Benchmark:
-    """Return the benchmark in a table. Columns whose role is not given are guessed by their names."""
+    """Return the benchmark in a table. Roles that are not given are guessed from the names of the columns."""
     if not path.is_file():
         raise UsageError("there is no such file", where=path, hint="check the path")
     table = open_table(path, kind, delimiter=delimiter, quotes=quotes)

@@ -19,8 +19,9 @@ def file_digest(path: Path) -> str:
 
 
 def find_files(path: Path, accepts: Callable[[str], bool], what: str, *, deep: bool = False) -> list[tuple[str, Path]]:
-    """Return a sorted list of (relative path, path) of the files whose names `accepts` accepts. If `path` is a file,
-    the list contains only that file. `what` describes the files in errors. With `deep`, subfolders are searched, too.
+    """Return a sorted list of (relative path, path) of the files for whose names `accepts` returns True. If `path` is a
+    file, the list contains only that file. `what` describes the files in errors. With `deep`, subfolders are searched,
+    too.
 
     If a folder contains no such file, its subfolder `data` is searched, since many repositories keep their data there.
     """

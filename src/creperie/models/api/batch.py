@@ -2,8 +2,7 @@
 
 Requests are gathered in files in the cache. A file stays there, with the id of its batch, until all its answers are
 cached. If a process is killed, the next one can therefore continue. Each batch is labelled with the hash of its file.
-The next process finds a batch by its label, even if the first was killed just after creating it, and does not pay
-twice.
+If a process is killed just after creating a batch, the next one finds this batch by its label and does not pay twice.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ class GatheredOnly(Exception):  # noqa: N818
 
 
 class BatchFiles:
-    """Requests of one model that are gathered for a batch, or whose batch has not been answered."""
+    """The requests of one model that are gathered for a batch, and those in batches without answers so far."""
 
     def __init__(self, queue: RequestQueue) -> None:
         self.queue, self.gathering, self.reserved = queue, False, 0.0
@@ -112,8 +111,8 @@ class BatchFiles:
             file.write(json.dumps([key, request]).encode() + b"\n")
 
     def _submitted(self, part: Path) -> str:
-        """Return the id of the batch for the requests in the file `part`. If there is none yet, upload the requests
-        and create the batch.
+        """Return the id of the batch for the requests in the file `part`. If the batch does not exist yet, upload the
+        requests and create it.
         """
         noted = part.with_suffix(".id")
         if noted.exists():

@@ -69,7 +69,7 @@ class AnswerCache:
         return AnswerCache(cache_home() / "api" / place)
 
     def get(self, key: str) -> dict[str, Any] | None:
-        """Return the stored answer; None if none is stored, or if the file is damaged."""
+        """Return the stored answer. Return None if its file is missing or damaged."""
         try:
             path = self._path(key)
             document, _ = checked(json.loads(path.read_text(encoding="utf-8")), path)
@@ -165,7 +165,7 @@ class AcceptedForms:
     def learn(self, refusal: str, sent: Mapping[str, Any]) -> bool:
         """Record the parameter that an error message rejects, so that later requests avoid it. `sent` is the request.
 
-        Return False if the message rejects no parameter that can be replaced or left out.
+        Return True if later requests will be sent in another form, else False.
         """
         text = refusal.replace("_", "").lower()  # some servers write maxTokens
         if not _REFUSES.search(text.replace("jsonobject", "json_object")):
@@ -195,6 +195,6 @@ class AcceptedForms:
 
     @property
     def notes(self) -> list[str]:
-        """Sentences that name the parameters that were left out because the server refuses them."""
+        """Notes that name the parameters left out of requests because the server refuses them."""
         own = sorted(name for name, instead in self.refused.items() if not instead)
         return [f"the server does not accept {', '.join(own)}: its own choice is used"] if own else []

@@ -35,9 +35,9 @@ class SpendLedger:
     """Counts calls, tokens and costs, and reserves budget for requests that are not answered yet. Equal requests are
     counted only once.
 
-    The counts are those of this process. After `keep_in`, they are those of a generation job. A cached answer contains
-    the name of the job that paid for it. If a process dies before it has counted a cached answer, the next process that
-    finds the answer counts it.
+    At first, the ledger counts what this process does. After a call of `keep_in`, it counts what a generation job does,
+    in all of its processes. A cached answer contains the name of the job that paid for it. If a process dies before it
+    has counted a cached answer, the next process that finds the answer counts it.
     """
 
     endpoint: Endpoint
@@ -61,7 +61,7 @@ class SpendLedger:
         return self.endpoint.cost(self.tokens_in - self.half_in / 2, self.tokens_out - self.half_out / 2)
 
     def keep_in(self, path: Path) -> None:
-        """Store the counts in a file from now on. They are added to the counts in the file."""
+        """Store the counts in a file from now on. Counting continues from the counts that are already in the file."""
         with self._lock:
             self._spent_elsewhere += self.cost
             for name in COUNTS:
@@ -143,8 +143,8 @@ class SpendLedger:
             self._book({"key": key, "calls": 1, **_tokens(answer)})
 
     def found(self, key: str, answer: Mapping[str, Any]) -> None:
-        """Count an answer that was found in the cache. It is a paid call if this job paid for it, otherwise a cached
-        one.
+        """Count an answer that was found in the cache. It counts as a paid call if this job paid for it, otherwise as a
+        cached one.
         """
         with self._lock:
             own = bool(self.making) and answer.get(PAID_BY) == self.making

@@ -135,7 +135,9 @@ class ReadsPrompts:
         self.fingerprint = replace(model.fingerprint, prompt=prompt.described if prompt else "", options=used)
 
     def tokens(self, asked: Sequence[dict[str, Any]]) -> list[list[tuple[str, float]]]:
-        """Return the tokens of each prompt with their log-probabilities. The first token has none and is left out."""
+        """Return the tokens of each prompt with their log-probabilities. The first token has no log-probability and is
+        left out.
+        """
         common = {"model": self.model.endpoint.model, "max_tokens": 1, "temperature": 0, "prompt_logprobs": 0}
         read = []
         for answer in ask_all(self.model.queue, [{**common, **one} for one in asked]):
@@ -186,8 +188,8 @@ class ServedTexts(ReadsPrompts):
 
 
 def _mean_of_end(text: str, tokens: Sequence[tuple[str, float]]) -> float:
-    """Return the mean log-probability of the tokens at the end of `tokens` that spell `text`; NaN if there are none.
-    Differences in leading and trailing whitespace are ignored.
+    """Return the mean log-probability of the tokens at the end of `tokens` that spell `text`; NaN if there are no such
+    tokens. Differences in leading and trailing whitespace are ignored.
     """
     end = ""
     for at in range(len(tokens) - 1, -1, -1):

@@ -109,9 +109,7 @@ class _Dispatcher:
             await self._work(self, pending)
 
     async def rest(self, seconds: float) -> None:
-        """Sleep for some seconds, or until the dispatcher is stopped. If it is stopped, raise the error that was
-        given to `stop`.
-        """
+        """Sleep for some seconds. If the dispatcher is stopped, wake up and raise the error that was given to `stop`."""
         if seconds > 0 and self.failure is None:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stopped.wait(), seconds)
@@ -276,7 +274,8 @@ def request_key(request: Request) -> str:
 
 
 class RequestQueue:
-    """A queue that takes requests and returns futures of their answers. Use it as a context manager; it may be nested.
+    """A queue that takes requests and returns futures of their answers. Use it as a context manager; its `with` blocks
+    may be nested.
 
     Requests are sent in order, at most `concurrency` at a time from all threads together. Equal requests are sent only
     once, and requests with a cached answer are not sent.

@@ -1,9 +1,9 @@
 """BERTScore: two captions are compared token by token, by the hidden states of a text encoder.
 
 Every token of one caption is matched with the most similar token of the other. Precision is the mean similarity of the
-first caption's tokens, and recall that of the second caption's tokens. The score is the harmonic mean of both. Special
-tokens at the beginning and end can be matched but are left out of the means, as in the published scorer without inverse
-document frequencies.
+first caption's tokens, and recall is the mean similarity of the second caption's tokens. The score is the harmonic mean
+of both. Special tokens at the beginning and end can be matched but are left out of the means, as in the published
+scorer without inverse document frequencies.
 """
 
 from __future__ import annotations

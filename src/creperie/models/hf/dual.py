@@ -125,8 +125,8 @@ def all_seen(states: torch.Tensor) -> torch.Tensor:
 
 
 def pooled(output: Any) -> torch.Tensor:
-    """Return the projected vector. In older versions of transformers it is the output itself, in newer ones a field of
-    the output.
+    """Return the projected vector. In older versions of transformers, this vector is the output itself; in newer
+    versions, it is a field of the output.
     """
     return output if hasattr(output, "shape") else output.pooler_output
 

@@ -47,7 +47,7 @@ class Folder:
         return self._part("image processor", "AutoImageProcessor", backend="pil")
 
     def model(self, model_class: Any, place: Place, **settings: Any) -> Any:
-        """Return the model with its weights. Raise a ModelError if some are missing; they would be random."""
+        """Return the model with its weights. Raise a ModelError if weights are missing: they would be random."""
         with self._readable("weights"), quiet_libraries():
             model, report = model_class.from_pretrained(
                 self.path,

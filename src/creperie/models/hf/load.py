@@ -44,8 +44,8 @@ def adapter_of(source: ModelSource, given: Iterable[str], options: Mapping[str, 
 
 
 def _choose(model_type: str, score: str | None, uri: str) -> tuple[LoadFolder, tuple[str, ...]]:
-    """Return the function that loads models of an architecture, and the options that it uses. `score` is the way of
-    scoring, such as "itm". None means the architecture's usual way.
+    """Return the function that loads models of an architecture, and the options that it uses. `score` names the scoring
+    method, such as "itm". If it is None, the architecture's usual method is used.
     """
     joint = {"itm": MATCHERS, "fused": FUSERS}
     ways: dict[str, tuple[LoadFolder, tuple[str, ...]]] = {}

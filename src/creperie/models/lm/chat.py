@@ -56,8 +56,8 @@ class Chat:
         return can_pad(self.model) and "position_ids" in inspect.signature(self.model.forward).parameters
 
     def _shared(self, asked: Sequence[list[int]]) -> tuple[int, ...]:
-        """Let the model read the tokens that all prompts begin with, and return these tokens. If the model has read
-        them already, they are only returned. If too few are shared, or on a GPU, nothing is read, and the result is ().
+        """Let the model read the tokens that all prompts begin with, unless it has read them already, and return these
+        tokens. On a GPU, or if the prompts share too few tokens, read nothing and return ().
         """
         # On a GPU, generating takes most of the time, so the beginning is read with every prompt.
         import torch

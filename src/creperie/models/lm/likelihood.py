@@ -243,8 +243,8 @@ PACK = 160
 class TokenTree:
     """A prefix tree of the tokens of several captions after a common start. Shared prefixes are stored once.
 
-    A true caption and its foil mostly differ in a few words. Every token attends only to its ancestors, and its
-    position is its depth. Its log-probability is therefore the same as if the caption were read by itself.
+    A true caption and its foil mostly differ in a few words. A token attends only to its ancestors, and its position is
+    its depth in the tree. The token's log-probability is therefore the same as if the caption were read by itself.
     """
 
     def __init__(self, start: Sequence[int]) -> None:
@@ -272,8 +272,8 @@ class TokenTree:
 
     @cached_property
     def inner(self) -> np.ndarray:
-        """The indices of the tokens that the model must read: the first one, and every token that another one follows.
-        The last token of a caption is only predicted.
+        """The indices of the tokens that the model must read: the first token, and every token that precedes another
+        one in a caption. The last token of a caption is only predicted.
         """
         return np.unique(np.maximum(self.parent, 0))
 

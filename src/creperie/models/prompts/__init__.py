@@ -98,12 +98,12 @@ def prompts_of(kind: str, asks: str = "") -> list[PromptText]:
 
 
 def find_prompt(name: str | None, kind: str, *, default: str = "", where: str = "") -> PromptText:
-    """Return the prompt that `name` selects: the id of a built-in prompt, a file (`my.toml`), or one prompt in a file
-    (`my.toml#id`). Without `name` it is the prompt with the id `default`. Errors mention `where`.
+    """Return the prompt that `name` selects. `name` is the id of a built-in prompt, a file (`my.toml`), or one prompt
+    in a file (`my.toml#id`). Without `name`, return the prompt with the id `default`. Errors mention `where`.
 
-    `name` may also be a folder (`my/` or `my/#id`). A prompt with this id in one of its files (caption.toml,
-    choice.toml, vqa.toml and yesno.toml) then replaces the built-in prompt. An empty `kind` accepts prompts of all
-    kinds.
+    `name` may also be a folder with an id (`my/#id`), or only a folder (`my/`), which means the id `default`. A prompt
+    with the id in one of the folder's files (caption.toml, choice.toml, vqa.toml and yesno.toml) replaces the built-in
+    prompt. An empty `kind` accepts prompts of all kinds.
     """
     path, _, part = (name or default).partition("#")
     if path.endswith(".toml"):
@@ -149,7 +149,7 @@ def with_prompts(uri: str, folder: str | Path) -> str:
 
 
 def prompt_name(uri: ModelURI) -> tuple[str, bool]:
-    """Return the name of a model's prompt (empty if the URI names none), and whether the user supplied its text.
+    """Return the name of a model's prompt (empty if the URI names no prompt), and whether the user supplied its text.
 
     >>> prompt_name(parse_uri("vlm:x?score=choice&prompt=%2Fmy%2F%23odd-forced"))
     ('odd-forced', True)

@@ -75,7 +75,9 @@ class CausalEngine:
         return results
 
     def compile(self) -> None:
-        """Compile the decoder's layers. They are used in passes that read an image together with all its captions."""
+        """Compile the decoder's layers. The compiled layers are used in passes that read an image together with all its
+        captions.
+        """
         for layer in self.model.get_decoder().layers:
             layer.compile(dynamic=True)
         self.compiled = True
@@ -95,7 +97,7 @@ class CausalEngine:
     # -- batches -------------------------------------------------------------------------------------------------
 
     def _tower_states(self, seen: Sequence[Seen]) -> list[torch.Tensor]:
-        """Run the vision tower once per image and return its outputs. It then need not run for every prompt."""
+        """Run the vision tower once per image, instead of once per prompt, and return its outputs."""
         import torch
 
         pixels = [torch.from_numpy(one["pixel_values"]) for one in seen]
@@ -105,8 +107,8 @@ class CausalEngine:
     def _jobs(
         self, image: int, seen: Seen, lines: Sequence[AnswerLine], states: torch.Tensor | None
     ) -> Iterator[PrefixJob]:
-        """Yield the jobs of an image. There is one job for each beginning that lines share. If the model must read
-        image and prompt together, there is one for each prompt.
+        """Yield the jobs of an image. Lines with the same beginning share one job. If the model must read image and
+        prompt together, only lines with the same prompt share a job.
         """
         groups: dict[tuple[bytes, bytes], list[int]] = {}
         for k, line in enumerate(lines):
@@ -136,7 +138,7 @@ class CausalEngine:
         return PrefixJob(shown, sequence, len(shared), lines, places, query, states)
 
     def _query(self, context: str) -> np.ndarray:
-        """Return the prompt's token ids for the query former of InstructBLIP. It reads the prompt as well."""
+        """Return the prompt's token ids for the query former of InstructBLIP, which reads the prompt as well."""
         if context not in self._queries:
             ids = self.reader.processor.qformer_tokenizer(context)["input_ids"]
             self._queries[context] = np.array(ids, np.int64)
@@ -145,7 +147,7 @@ class CausalEngine:
     def _batches(self, jobs: Sequence[PrefixJob]) -> Iterator[tuple[bool, list[PrefixJob]]]:
         """Yield batches of jobs, each with a flag that is True if the batch is read in one pass.
 
-        The jobs of a batch have equal prefix lengths and image shapes. The memory limits their number.
+        The jobs of a batch have equal prefix lengths and image shapes. Their number depends on the available memory.
         """
         alike: dict[tuple[Any, ...], list[PrefixJob]] = {}
         for job in sorted(jobs, key=packed_tokens):
@@ -219,11 +221,11 @@ class CausalEngine:
 
 
 def _extended(name: str, value: np.ndarray, opening: np.ndarray, shared: np.ndarray) -> np.ndarray:
-    """Return the model's input `name` for the whole sequence, with the shape (1, tokens, …). `value`, (tokens, …), is
-    the processor's array for the image.
+    """Return the model's input `name` for the whole sequence, with the shape (1, tokens, …). `value` is the processor's
+    array for the image, with the shape (tokens, …).
 
-    Entries for the tokens `opening` are added before it, and entries for the tokens `shared` after it. The entries are
-    the tokens themselves for `input_ids`, 1 for `attention_mask`, and 0 for other inputs.
+    Entries for the tokens `opening` are added before `value`, and entries for the tokens `shared` after it. The entries
+    are the tokens themselves for `input_ids`, 1 for `attention_mask`, and 0 for other inputs.
     """
     if name == "input_ids":
         return np.concatenate([opening.astype(value.dtype), value, shared.astype(value.dtype)])[None]

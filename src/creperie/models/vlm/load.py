@@ -145,7 +145,7 @@ def _caption_likelihood(
 def read_engine(
     folder: ModelSource, place: Place, max_length: int | None = None, system: str = ""
 ) -> CausalEngine | EncoderDecoderEngine:
-    """Load a generative model and return the engine for its architecture. This is a decoder, or an encoder with a
+    """Load a generative model and return the engine for its architecture, which is a decoder or an encoder with a
     decoder.
     """
     from transformers import AutoModelForImageTextToText, BlipForConditionalGeneration, BlipForQuestionAnswering

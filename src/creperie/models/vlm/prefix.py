@@ -30,8 +30,8 @@ class PrefixJob:
 
     `sequence` holds the inputs with one value per token of the prefix, such as ids and mask. The last `shared` tokens
     are the common beginning of the lines. `places` are the (image, line) indices of the results. `query` is the input
-    of a query former; None if the model has none. `states` is the cached output of the vision tower; None if nothing is
-    cached.
+    of a query former; None if the model has no query former. `states` is the cached output of the vision tower; None if
+    nothing is cached.
     """
 
     seen: Seen
@@ -148,8 +148,8 @@ def can_pack(model: Any, family: VlmFamily) -> bool:
 
 
 def packed_tokens(job: PrefixJob) -> int:
-    """Return the largest number of tokens that the captions of a job can take. The last token of each caption is not
-    counted.
+    """Return an upper bound on the number of tokens that the captions of a job take. The last token of each caption is
+    not counted.
     """
     # The model only predicts it and never reads it.
     return sum(len(line.ids) - job.shared - 1 for line in job.lines)

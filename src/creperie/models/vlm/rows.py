@@ -1,7 +1,7 @@
 """Pack lines of tokens into as few rows of a batch as possible, and read log-probabilities from the logits.
 
-The last token of a line is predicted and need not be read. For example, "yes" and "no" after the same question are two
-numbers from one row. A line that is a prefix of another line needs no row of its own.
+The last token of a line is predicted and need not be read. For example, the log-probabilities of "yes" and "no" after
+the same question are read from one row. A line that is a prefix of another line needs no row of its own.
 """
 
 from __future__ import annotations

@@ -166,8 +166,8 @@ class AnswerLikelihood(VlmScorer):
 
 
 class YesNo(VlmScorer):
-    """The score is P(yes) / (P(yes) + P(no)), each summed over all spellings. With `decision`, it is 1 if yes is
-    likelier and 0 if no is.
+    """The score is P(yes) / (P(yes) + P(no)). Each probability is summed over all spellings. With `decision`, the score
+    is 1 if "yes" is the likelier answer, and 0 if "no" is.
     """
 
     decision = False

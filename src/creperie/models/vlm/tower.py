@@ -1,4 +1,4 @@
-"""Reuse the output of a vision tower. An image then need not be processed again for every prompt."""
+"""Reuse the output of a vision tower, so that each image is processed only once and not again for every prompt."""
 
 from __future__ import annotations
 

@@ -200,8 +200,8 @@ class Gain:
 
 @styled
 def gains_by_arm(arms: Mapping[str, Sequence[Gain]], *, mark: float | None = None) -> Figure:
-    """Return a figure with one band per arm (type of training foils). In each band, every kind of foil has one dot per
-    test, at the gain over training without foils. Each test has a row of its own. If `mark` is given, a dashed line is
+    """Return a figure with one band per arm (type of training foils). A band has one row per test. A row has one dot
+    for each kind of test foil, placed at the gain over training without foils. If `mark` is given, a dashed line is
     drawn at that gain.
     """
     tests = list(dict.fromkeys(gain.test for own in arms.values() for gain in own))

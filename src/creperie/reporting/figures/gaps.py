@@ -1,4 +1,6 @@
-"""Distributions: histograms of gaps and margins, and box plots of similarity and of scores after shuffling words."""
+"""Distributions: histograms of attackers' gaps and models' margins, and box plots of similarity and of scores after
+shuffling words.
+"""
 
 from __future__ import annotations
 
@@ -57,8 +59,8 @@ def gap_histograms(gaps: Mapping[str, Mapping[str, np.ndarray]], *, title: str =
 
 @styled
 def margin_histograms(margins: Mapping[str, np.ndarray], *, title: str = "") -> Figure:
-    """Return a figure with one histogram of margins per model, stacked from top to bottom. Heights are percentages of
-    items. Wrong answers lie left of zero.
+    """Return a figure with one histogram of margins per model, stacked from top to bottom. A margin is a model's lead
+    of the right candidate over a wrong one; wrong answers lie left of zero. Heights are percentages of items.
     """
     figure = new_figure(6.2, 0.9 + 0.85 * len(margins))
     panels = figure.subplots(len(margins), 1, squeeze=False)[:, 0]
@@ -128,7 +130,7 @@ def gap_plane(
 @styled
 def bias_distributions(scores: Mapping[str, np.ndarray], *, title: str = "") -> Figure:
     """Return a figure of the distributions of SyntaxBias scores by benchmark or subset, with a line at zero and dots at
-    the means. An item's score is its likelihood gap, divided by the largest gap.
+    the means. An item's score is its likelihood gap (true caption minus foil), divided by the largest gap.
     """
     figure, axes = new_axes(6.2, 0.8 + 0.62 * len(scores))
     edges = np.linspace(-1, 1, 42)

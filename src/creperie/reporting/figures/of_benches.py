@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 
 def gaps_of(bench: Benchmark, attackers: Sequence[str], options: FigureOptions) -> dict[str, np.ndarray]:
-    """Return the gap of every item, by attacker. A gap above zero means that the attacker prefers the true captions."""
+    """Return the gaps of all items, by attacker. An item's gap says how far the attacker prefers the true captions to
+    the foils; below zero, it prefers the foils.
+    """
     pairs = pairs_of(bench)
     models = AttackerModels(
         lm=options.lm, plausibility=options.plausibility, grammar=options.grammar, seed=options.seed
@@ -36,7 +38,7 @@ def gaps_of(bench: Benchmark, attackers: Sequence[str], options: FigureOptions) 
 
 def _attackers(options: FigureOptions) -> tuple[str, ...]:
     """Return the attackers that the options name. If they name none but give a model, return the attackers that use
-    this model. Without a model, return two attackers that need none.
+    this model. Without a model, return two attackers that need no model.
     """
     given = tuple(name for name in ("plausibility", "grammar") if getattr(options, name))
     return options.attackers or given or ("length-words", "surface")

@@ -66,7 +66,7 @@ def interactions(fits: Sequence[Analysed], names: tuple[str, str], title: str = 
 
 
 def _panel(axis: Axes, one: Analysed, factor: str) -> Marks:
-    """Draw the panel of one fit. Return the legend's entries, from label to drawn marker."""
+    """Draw the panel of one fitted model. Return the entries of the legend: a mapping from label to drawn marker."""
     levels = list(dict.fromkeys(c.x for c in one.cells))
     lines = list(dict.fromkeys(c.line for c in one.cells))
     marks: Marks = {}

@@ -117,7 +117,7 @@ class Browser:
 
     def _models(self, row: int) -> list[Json]:
         """Return each model's answer to an item, and its confidence. The confidence is the percentage of items on which
-        the model's margin is smaller in size than on this one.
+        the model's margin has a smaller absolute value than on this item.
         """
         found = []
         for run, label in self.index.labelled(self.shelf):

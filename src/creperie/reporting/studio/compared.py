@@ -58,8 +58,8 @@ def _disagreements(
     query: StudioQuery,
     name: str,
 ) -> Json:
-    """Return the items that only one of two runs gets right, or neither. Return none if the folder lacks their
-    benchmark.
+    """Return what the page shows of the items that only one of two runs gets right, or that neither does. If the folder
+    does not contain the benchmark of the runs, the lists are empty.
     """
     where = next((n for n, bench in shelf.readable()[0].items() if bench.hash == runs[0].hash), "")
     if not where:

@@ -53,8 +53,8 @@ def import_table(form: Mapping[str, str], folder: Path) -> Benchmark:
 
 def oddities(bench: Benchmark, pictures: bool) -> list[str]:
     """Return what is odd about an imported benchmark: rows that were left out, and problems that `check` finds, each
-    with the number of rows. If the user gave pictures (`pictures`) but no item has one, this comes first. The pictures
-    of a large benchmark are not opened.
+    with the number of rows. If the user gave pictures (`pictures`) but no item has one, the first entry says so. The
+    pictures of a large benchmark are not opened.
     """
     found: dict[str, list[str]] = {}
     for one in check(bench, images=len(bench) <= MOST_OPENED and bench.images is not NO_IMAGES):

@@ -63,8 +63,8 @@ class ItemAnswers:
 
 
 class ItemIndex:
-    """The items of one benchmark, with cached answers of quick attackers. These need about a second for 100,000
-    items.
+    """The items of one benchmark, with cached answers of quick attackers. A quick attacker needs about a second for
+    100,000 items.
     """
 
     def __init__(self, bench: Benchmark) -> None:
@@ -111,7 +111,7 @@ class ItemIndex:
         return {attacker: self._wins[attacker] for attacker in QUICK if attacker in self._wins}
 
     def wins(self, attacker: str) -> np.ndarray:
-        """Return whether the attacker prefers the true captions of each item."""
+        """Return, for each item, whether the attacker prefers its true captions."""
         if attacker not in QUICK:
             raise unknown("quick attacker", attacker, QUICK)
         with self._lock:
@@ -170,8 +170,8 @@ class ItemIndex:
         return {**(several if answers.asked.max(initial=0) > 1 else {}), "people": apart}
 
     def _matching(self, term: SearchTerm, item_filter: ItemFilter, shelf: Shelf) -> np.ndarray:
-        """Return which items satisfy one condition of a search. A leading minus, which negates it, is left to the
-        caller.
+        """Return which items satisfy one condition of a search. A leading minus is ignored here; the caller negates the
+        result.
         """
         if term.key == "subset":
             names = pc.utf8_lower(self.bench.column("subset"))
@@ -209,14 +209,16 @@ class ItemIndex:
         return self._outcomes[key]
 
     def margins(self, run: Run, name: str) -> np.ndarray | None:
-        """Return a run's margins on a task, in the order of the benchmark's items. Return None if the task has none."""
+        """Return a run's margins on a task, in the order of the benchmark's items. Return None if the task has no
+        margins.
+        """
         if not task(name).has_margins:
             return None
         return margins(task(name), run.layout, run.scores(task(name).needs))[self.rows_in(run)]
 
     def rows_in(self, run: Run) -> np.ndarray | slice:
-        """Return the row number in the run of each item of the benchmark. If both have the items in the same order,
-        return a slice over all rows.
+        """Return, for each item of the benchmark, its row number in the run. If the run has the items in the same
+        order, return a slice over all rows.
         """
         ids = run.table.column("id")
         if ids.equals(self.bench.column("id")) and run.table.column("subset").equals(self.bench.column("subset")):
@@ -252,7 +254,9 @@ def tasks_by_item(run: RunHeader) -> list[str]:
 
 
 def shared_tasks(first: RunHeader, second: RunHeader) -> list[str]:
-    """Return the tasks on which two runs can be compared item by item. There are none if their benchmarks differ."""
+    """Return the tasks on which two runs can be compared item by item. The list is empty if the runs are on different
+    benchmarks.
+    """
     own = tasks_by_item(second) if first.hash == second.hash else []
     return [name for name in tasks_by_item(first) if name in own]
 

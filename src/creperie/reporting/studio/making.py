@@ -78,8 +78,9 @@ def propose(captions: Sequence[str], makers: Sequence[str]) -> tuple[list[Propos
 
 
 def _second_leaks(kept: Sequence[Proposed]) -> dict[str, str]:
-    """Return, by kind, the cue that distinguishes second true captions from the foils of the same source captions. If
-    no kind leaks by itself but all together do, every kind gets their common cue.
+    """Return, for each kind of second true caption, the cue (such as length) by which a blind attacker tells these
+    captions from the foils of the same source captions. If there is such a cue only for all kinds together, every kind
+    gets this cue.
     """
     foils: dict[int, list[Proposed]] = {}
     for p in kept:
@@ -94,8 +95,8 @@ def _second_leaks(kept: Sequence[Proposed]) -> dict[str, str]:
 
 def _once(proposed: Sequence[Proposed]) -> list[Proposed]:
     """Return the candidates, with a reason for rejection added to duplicates. If several candidates of a caption have
-    the same words, only one stays usable. Of a caption's second true captions, all but one become spare, because an
-    item has only one.
+    the same words, only one stays usable. Of the second true captions made from one caption, all but one become spare
+    (see `Proposed.spare`), because an item has only one.
     """
     kept: dict[tuple[int, str], Proposed] = {}
     first: dict[int, Proposed] = {}
@@ -157,8 +158,8 @@ def _judged(items: Sequence[Item]) -> Json | None:
 
 
 def _leaks(document: Document | None) -> dict[str, str]:
-    """Return a cue for each kind that leaks in the audit `document`. It is the strongest cue that distinguishes the
-    kind's false captions from true ones.
+    """Return, for each kind of foil that leaks in the audit `document`, the strongest cue: what best distinguishes the
+    false captions of this kind from true ones.
     """
     return {
         judged["subset"]: f"this kind leaks: {_says({**leak, 'n': judged['items']})}"

@@ -84,8 +84,8 @@ def _subset(cell: Document) -> str:
 
 
 def choices(name: str, document: Document) -> dict[str, list[tuple[str, float, str]]]:
-    """Return the leaks of an audit by the attacker's choice, such as "the shorter caption". Each choice has a list of
-    (subset, accuracy, address of the items).
+    """Return the leaks of an audit, grouped by what the attacker chooses, such as "the shorter caption". For each
+    choice, there is a list of (subset, accuracy, address of the items).
     """
     found: dict[str, list[tuple[str, float, str]]] = {}
     for leak in leaking_cells(document):

@@ -314,8 +314,8 @@ class Studio:
     # -- runs --------------------------------------------------------------------------------------------------------
 
     def runs(self, query: StudioQuery) -> str:
-        """Show the leaderboard of all runs. If the query has the `version` that the browser shows, only the tables are
-        returned. Nothing is returned if this version is still current.
+        """Show the leaderboard of all runs. If the query gives the `version` that the browser shows, return only the
+        tables; if this version is still current, return an empty string.
         """
         board = self.shelf.board()
         if query.get("version") == board.version:
@@ -357,7 +357,8 @@ class Studio:
 
     def _pairs(self) -> list[tuple[LeaderboardEntry, LeaderboardEntry]]:
         """Return pairs of comparable runs. Pairs on the same images come first, then pairs on the same replaced images,
-        then other pairs. Within each of these, the best models on the task that covers most items come first.
+        then other pairs. Within each of these groups, pairs of the best models on the task that covers most items come
+        first.
         """
         pairs = [(a, b) for a, b in combinations(self.shelf.board().entries, 2) if shared_tasks(a, b)]
         return sorted(pairs, key=_usefulness)

@@ -43,9 +43,9 @@ def plot_axes(board: Board) -> dict[str, PlotAxis]:
 
 
 def _places(board: Board, entry: LeaderboardEntry, result: Json) -> Iterator[tuple[PlotAxis, str]]:
-    """Yield (axis, name of the dot) for a result. A result over all items is a dot named after its model, on the axis
-    of a benchmark and task. A result on a subset is a dot named after the subset, on the axis of a model. A macro
-    average yields nothing.
+    """Yield the axis on which a result is a value, and the name of its dot. A result over all items belongs to the axis
+    of its benchmark and task, and its dot is named after the model. A result on a subset belongs to the axis of its
+    model, and its dot is named after the subset. Nothing is yielded for a macro average.
     """
     name, model = result["task"], board.model_names[entry.model]
     where = f"{board.bench_name(entry)}, {name}" + " without the image" * bool(entry.blinded)
@@ -56,8 +56,9 @@ def _places(board: Board, entry: LeaderboardEntry, result: Json) -> Iterator[tup
 
 
 def chosen_axes(axes: dict[str, PlotAxis], query: StudioQuery) -> list[PlotAxis]:
-    """Return the two axes that the query names. If it names none, return two axes with common dots, preferably on the
-    same benchmark and on many items. Return an empty list if there are no such axes.
+    """Return the two axes that the query names. If it names none, return two axes with at least two dots (models or
+    subsets) that have a value on both, preferably axes of the same benchmark with many items. Return an empty list if
+    there are no such axes.
     """
     if query.get("x") or query.get("y"):
         for key in (query["x"], query["y"]):

@@ -62,7 +62,7 @@ def search_terms(text: str) -> list[SearchTerm]:
 
 def named_by(terms: Sequence[SearchTerm], names: Mapping[str, str]) -> dict[str, str]:
     """Return the entries of `names` whose name satisfies all conditions. Conditions on subsets or models are never
-    satisfied. If every condition begins with a minus, nothing is returned.
+    satisfied. If every condition begins with a minus, the result is empty.
 
     >>> named_by(search_terms("CLIP -large"), {"clip-base": "/1", "clip-large": "/2"})
     {'clip-base': '/1'}

@@ -54,8 +54,8 @@ class Shelf:
         return path
 
     def readable(self) -> tuple[dict[str, Benchmark], dict[str, str]]:
-        """Return the readable benchmarks by name, and the reasons why others cannot be read. They may be damaged, or
-        have just been removed.
+        """Return the readable benchmarks by name, and the reasons why others cannot be read. An unreadable benchmark
+        may be damaged, or have just been removed.
         """
         benches: dict[str, Benchmark] = {}
         damaged: dict[str, str] = {}

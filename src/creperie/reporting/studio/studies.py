@@ -18,8 +18,8 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 class StudyList:
-    """The studies in the database that `$CREPERIE_PEOPLE_DB` names. Without this variable, it is the database in the
-    studio's folder.
+    """The studies in the database that `$CREPERIE_PEOPLE_DB` names. If the variable is not set, the database in the
+    studio's folder is used.
 
     A database file is read again whenever it has changed. A database on a server is read again every ten seconds.
     """
@@ -29,7 +29,7 @@ class StudyList:
         self._listed: tuple[list[Any], list[Json], str] = ([], [], "")
 
     def listed(self) -> list[Json]:
-        """Return the studies. There are none if the extra for studies is not installed."""
+        """Return the studies. The list is empty if the optional packages for studies are not installed."""
         try:
             from creperie.annotation import all_studies, database_place, open_database, served_at
         except ModuleNotFoundError:

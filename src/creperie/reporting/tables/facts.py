@@ -78,8 +78,8 @@ class RecipeFindings:
 
 
 def fact_rows(key: str, findings: RecipeFindings) -> list[FactRow]:
-    """Return rows for the table named `key`, made from a recipe's findings. There are none if runs fill this table
-    instead.
+    """Return rows for the table named `key`, made from a recipe's findings. The list is empty if the table is filled
+    from runs instead.
     """
     makes = ROWS.get(key)
     return [row for row in makes(findings) if row.cells] if makes else []
@@ -103,7 +103,7 @@ def _subset_counts(table: str, findings: RecipeFindings) -> Iterator[FactRow]:
 
 def _sugarcrepe_4(findings: RecipeFindings) -> Iterator[FactRow]:
     """Yield the rows of SugarCrepe's Table 4, which compares the foils of two benchmarks by scores such as grammar.
-    The paper's mean scores are between 0 and 1; others are left out.
+    The mean scores in the paper lie between 0 and 1; a mean score outside this range is left out.
     """
     for stage, document in findings.pairwise.items():
         for row in document["results"]:
@@ -219,8 +219,8 @@ def _over_seeds(values: Sequence[float], n: int) -> MeasuredCell:
 
 
 def _foils_of(arm: str, exams: Sequence[Document]) -> str:
-    """Return a phrase that says how many training examples had foils, and of what type. If seeds differ, the number is
-    a range. `exams` are the test results of each seed.
+    """Return a phrase that says how many training examples had foils, and of what type. If the number differs between
+    seeds, it is given as a range. `exams` are the test results of each seed.
     """
     if arm == "none":
         return "no foils"
@@ -314,8 +314,8 @@ def _scpp_20(findings: RecipeFindings) -> Iterator[FactRow]:
 
 
 def _means_of(findings: RecipeFindings, bench: str, task: str, kind: str) -> dict[str, MeasuredCell]:
-    """Return each model's mean accuracy over the subsets with this `kind` of foils (replace or swap). It is in percent,
-    with an interval. `bench` and `task` select the results.
+    """Return each model's mean accuracy over the subsets with this `kind` of foils (replace or swap). The mean is in
+    percent, with an interval. `bench` and `task` select the results.
     """
     means = {}
     for model, on, results in findings.runs:

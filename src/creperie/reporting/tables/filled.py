@@ -96,8 +96,8 @@ class OurRow:
         return self.row is not None and not self.stands_in and cell is not None and cell.published
 
     def printed(self, name: str) -> float | None:
-        """Return the printed result that ours is compared with. Return None if there is none or the two cannot be
-        compared.
+        """Return the printed result with which ours is compared. Return None if no result is printed, or if the two
+        cannot be compared.
         """
         cell = self.row.cells.get(name, "") if self.row and self.compared(name) else ""
         return float(cell) if cell else None
@@ -264,8 +264,8 @@ def _our_row(
 def _with_changes(
     table: PublishedTable, row: OurRow, runs: Sequence[Run], made: Sequence[tuple[OurRow, Sequence[Run]]]
 ) -> OurRow:
-    """Return the row with its columns of changes filled. A change is the difference, paired by item, from the result of
-    the same model in another group of rows. `made` are the earlier rows, each with its runs.
+    """Fill the columns of the row that show changes, and return the row. A change is the difference, paired by item,
+    from the same model's result in another group of rows. `made` are the earlier rows, each with its runs.
     """
     changes = {
         c.name: change(row.figures[c.change_of], runs[0], theirs[0])
@@ -280,9 +280,9 @@ def _with_changes(
 def _who(
     table: PublishedTable, model: str, runs: Sequence[Run], figures: Mapping[str, MeasuredCell]
 ) -> tuple[str, bool]:
-    """Return (name of the row, stands in or not) for a row made from runs. A row that stands in for the printed row
-    must not be compared with it. Such a row has scripted answers or combined votes, or its model's prompt is not worded
-    as in the paper.
+    """Return the name of a row made from runs, and whether the row only stands in for the printed one, so that the two
+    must not be compared. This is so if the answers are scripted, the votes are combined, or the prompt is not worded as
+    in the paper.
     """
     if not model.startswith(HUMAN):
         return model_label(model), _wording(table, model) == OUR_WORDS
@@ -300,8 +300,8 @@ def _with_items(table: PublishedTable, who: str, benchmarks: Sequence[str]) -> s
 
 
 def by_scripts(about: Document) -> str:
-    """Return a phrase on how many items were checked by scripts in place of people. It is empty if none were. `about`
-    is a run's description of its benchmark, whose history names the studies.
+    """Return a phrase on how many items were checked by scripts in place of people. It is empty if scripts checked no
+    item. `about` is a run's description of its benchmark, whose history names the studies.
     """
     tasks = dict.fromkeys(str(m.get("task")) for m in _mappings(about.get("provenance")) if m.get("scripted") is True)
     counts = {task: n for task in tasks if (n := about.get("checked", {}).get(f"people.{task}", 0))}

@@ -103,8 +103,8 @@ def _subsets(run: Run, column: Column) -> list[str]:
 
 
 def _measured(run: Run, column: Column, settings: MetricSettings) -> Measured | str:
-    """Return the measurement for the column's first task for which the run has scores. If there is none, return the
-    reason.
+    """Measure the run on the first of the column's tasks for which it has scores. If it has scores for none of them,
+    return the reason.
     """
     reason = ""
     for name in column.tasks:

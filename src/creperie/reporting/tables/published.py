@@ -37,8 +37,8 @@ class Column:
     The first of `tasks` for which a run has scores is used. For instance, the tasks `itt` and `blind` let runs with and
     without images fill the same column. A column without tasks, such as sizes or ratings, cannot be filled by a run.
 
-    `subsets` are names or patterns such as `atom_*`. If there are none, all items are used. In a benchmark that stands
-    in for the column's own, only the subset with the column's name is then used.
+    `subsets` are names or patterns such as `atom_*`. If there are none, all items of the column's benchmark are used;
+    in a benchmark that stands in for it, only the subset with the column's name.
     """
 
     name: str
@@ -60,8 +60,8 @@ class Column:
 
     @property
     def ties(self) -> Ties | None:
-        """The source's rule for counting ties. None if creperie has no such rule, for example the rule that the first
-        of equal scores is taken.
+        """The source's rule for counting ties. None if creperie does not have the source's rule, such as taking the
+        first of equal scores.
         """
         return "right" if "ties right" in self.how else None if "ties" in self.how else "wrong"
 
@@ -206,9 +206,9 @@ def _table(paper: str, stem: str, document: Json, entry: Json) -> PublishedTable
 
 
 def _misfits(columns: Sequence[Column], rows: Sequence[PublishedRow]) -> Iterator[str]:
-    """Yield a note that lists, by column, the printed percentages that cannot be right: no number of right items gives
-    them. They differ by more than 0.01 from k/n for every k up to the number n of items, whether k/n is rounded or cut
-    off after two digits.
+    """Yield a note that lists, by column, the printed percentages that cannot be correct. With n items, a percentage
+    should be within 0.01 of k/n for some number k of right answers, with k/n rounded or cut off after two digits. The
+    listed percentages are not.
     """
     misfits = []
     for column in (c for c in columns if c.measured and c.n and c.over == "items" and c.unit == "%"):
@@ -293,8 +293,8 @@ def _options(uri: ModelURI) -> dict[str, str]:
 
 @cache
 def _per_subset(shots: Path, _changed: int) -> str:
-    """Return the number of demonstrations in the file `shots`, as text. If subsets differ, it is the largest of their
-    numbers.
+    """Return the number of demonstrations in the file `shots`, as text. If subsets have different numbers, return the
+    largest.
     """
     # `_changed` is the time when the file was last changed; it is part of the cache's key, so that a changed file is
     # read again.
