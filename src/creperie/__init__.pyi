@@ -12,6 +12,7 @@ from creperie.plugin import (
     AttackerModels,
     Candidate,
     Captions,
+    Format,
     Maker,
     MakerOptions,
     Model,
@@ -640,6 +641,31 @@ class _TuningResult:
     trained_weights: int
     model: str
 
+_Document: TypeAlias = Mapping[str, Any]
+
+@dataclass(frozen=True)
+class _BaselineResult:
+    worse: tuple[_WorseRow, ...]
+    better: int
+    unchanged: bool
+    not_run: tuple[str, ...]
+    @property
+    def code(self) -> int: ...
+    @property
+    def text(self) -> str: ...
+    def document(self) -> _Json: ...
+
+@dataclass(frozen=True)
+class _WorseRow:
+    subset: str
+    attacker: str
+    before: float
+    now: float
+    p: float
+    choice: str = ...
+
+_Json: TypeAlias = dict[str, Any]
+
 @dataclass(frozen=True)
 class _AuditOptions:
     attackers: tuple[str, ...] = ...
@@ -956,8 +982,6 @@ class _MeasuredCell:
     clusters: int = ...
     chance: float = ...
 
-_Document: TypeAlias = Mapping[str, Any]
-
 @dataclass(frozen=True)
 class _FilledTable:
     table: _PublishedTable
@@ -980,8 +1004,6 @@ class _OurRow:
     def equal(self, name: str) -> bool | None: ...
     def compared(self, name: str) -> bool: ...
     def printed(self, name: str) -> float | None: ...
-
-_Json: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True)
 class _AnalysisExtras:
@@ -1248,6 +1270,39 @@ class _PowerOptions:
     target: float = ...
     simulations: int = ...
     seed: int = ...
+
+@dataclass(frozen=True)
+class _Standings:
+    columns: list[_StandingsColumn]
+    models: list[str]
+    mean: dict[str, float]
+    mean_rank: dict[str, float]
+    notes: list[str] = ...
+    def document(self) -> dict[str, Any]: ...
+
+@dataclass(frozen=True)
+class _StandingsColumn:
+    benchmark: str
+    task: str
+    hash: str
+    chance: float
+    subsets: tuple[str, ...]
+    models: dict[str, _Standing]
+    note: str = ...
+    @property
+    def name(self) -> str: ...
+
+@dataclass(frozen=True)
+class _Standing:
+    accuracy: float
+    low: float
+    high: float
+    n: int
+    ties: int
+    rank: int
+    groups: str
+    subsets: tuple[float, ...] = ...
+    void: int = ...
 
 @dataclass(frozen=True)
 class _ReportPage:
@@ -2146,6 +2201,11 @@ def accuracy_by_subset(series: Sequence[Series], levels: Levels = ..., *, title:
     """Return a figure with one row per subset and, in each row, one dot per model. Ticks mark chance; diamonds
     mark human accuracy."""
 
+# from creperie.reporting.continuous import against_baseline as against_baseline
+def against_baseline(now: _Document, before: _Document) -> _BaselineResult:
+    """Compare an audit (`now`) with a baseline (`before`). Return which leaks are new and which have grown
+    significantly."""
+
 # from creperie.auditing.run import audit as audit
 def audit(
     bench: _BenchmarkSpec,
@@ -2171,6 +2231,11 @@ def audit(
 ) -> Audit:
     """Attack a benchmark without its images, and return the verdict and the cues through which it leaks. `bench`
     is a benchmark, a spec or a path."""
+
+# from creperie.auditing.document import audit_document as audit_document
+def audit_document(audit: Audit, spec: str | Path = "", options: Mapping[str, Any] = ...) -> dict[str, Any]:
+    """Return everything that an audit found, as a document for JSON. `spec` is the benchmark as the user named
+    it, and `options` are the options that differ from their defaults."""
 
 # from creperie.bench.catalog.entries import catalog_entries as catalog_entries
 def catalog_entries() -> tuple[_CatalogEntry, ...]:
@@ -2264,6 +2329,10 @@ def fill_table(
 ) -> _FilledTable:
     """Return a published table with the results of runs, one row per model. `rows` are further rows, from stages
     of a recipe. `sets` describe the benchmarks on which these rows were computed."""
+
+# from creperie.bench.formats.registry import find_format as find_format
+def find_format(name: str) -> Format:
+    """Return the format with this name or alias. Plug-ins are searched only if no built-in format has this name."""
 
 # from creperie.statistics.analyse import fit_study as fit_study
 def fit_study(
@@ -2407,6 +2476,10 @@ def make_world(
     """Return a benchmark of the generated world. Its images are rendered when they are read or when the
     benchmark is saved."""
 
+# from creperie.reporting.continuous import markdown_summary as markdown_summary
+def markdown_summary(audit: _Document, result: _BaselineResult | None = None) -> str:
+    """Return a summary for a pull request: the verdict, the leaks, and what was not run."""
+
 # from creperie.annotation.database import open_database as open_database
 def open_database(place: str | Path = ...) -> _Database:
     """Open the database at a path or URL, bring its tables up to date, and return it."""
@@ -2456,6 +2529,16 @@ def power(
 # from creperie.reporting.tables.published import published_table as published_table
 def published_table(key: str) -> _PublishedTable:
     """Return the table named `paper/number`."""
+
+# from creperie.scoring.standings import rank_runs as rank_runs
+def rank_runs(
+    runs: Sequence[Run],
+    *,
+    names: Mapping[str, str] | None = None,
+    tasks: Iterable[str] = ...,
+    settings: _MetricSettings | None = None,
+) -> _Standings:
+    """Return the standings of the runs' models."""
 
 # from creperie.refining.refinement import refine as refine
 def refine(
@@ -2673,3 +2756,7 @@ def wrap(
     options: Mapping[str, str] | None = None,
 ) -> _WrappedModel:
     """Wrap a model in memory so that it can be scored."""
+
+# from creperie.bench.formats.registry import write_format as write_format
+def write_format(format: Format, bench: Benchmark, target: str | Path, *, force: bool = False) -> list[Path]:
+    """Write a benchmark in a published format, atomically, and return the paths of the files."""
