@@ -53,9 +53,7 @@ _BUILT = ("brick", "tile", "concrete", "flagstone", "cobblestone")
 #: What follows a look and a hyphen: `gold-plated`.
 _HYPHENED = ("plated", "coloured", "colored", "toned", "glazed", "print", "patterned", "tiled", "rimmed", "clad")
 #: Nouns of what a look is, not of a thing that has it: `a silk tie with a paisley pattern`.
-_LOOKS = frozenset(
-    ("pattern", "print", "design", "finish", "colour", "color", "tone", "setting", "light", "trim", "suit")
-)
+_LOOKS = frozenset(("pattern", "print", "design", "finish", "colour", "color", "tone", "setting", "light", "trim"))
 
 
 @dataclass(frozen=True)
@@ -158,7 +156,7 @@ def _family(token: Any, known: set[int]) -> str:
     if token.tag_ in ("JJR", "JJS"):
         return "other"
     plain = token.tag_[:2] in ("NN", "JJ", "VB") and (token.is_lower or not token.i) and token.text.isalpha()
-    capital = token.tag_[:3] == "NNP" and not token.is_lower  # `Waterproof boots`
+    capital = token.tag_[:3] == "NNP" and not token.is_lower and look_of(token) not in ("material", "fabric")
     if not plain or (token.dep_ == "pobj" and base_of(token) in frames()["named_by_colour"]):
         return ""  # a glass of wine
     looks = look_of(token) in _SURFACE and not capital
@@ -252,6 +250,7 @@ def _described(doc: Any, start: int, end: int) -> Any | None:
         return noun
     if link.i and link.lower_ in ("in", "of", "with", "from"):
         before = link.nbor(-1)  # whatever the parse attaches it to
+        before = before.nbor(-1) if before.text == "," and before.i else before  # the queen, in green
         covers = before.tag_ == "VBN"
         if covers or link.lower_ == "in" or (link.lower_ == "of" and look_of(last) in _STUFF):  # not a piece of orange
             return before if covers or before.tag_[:2] == "NN" or before.lower_ in _ONE else None
@@ -378,7 +377,12 @@ def _may_look(attribute: Attribute, at: Attribute, corpus: WordCounts) -> bool:
     noun, words = at.noun, [t for t in attribute.words if t.is_alpha and t.lower_ not in ("and", *frames()["shades"])]
     base, looks = base_of(noun), {look_of(t) for t in attribute.words}
     named_after = at.end < len(at.doc) and look_of(at.doc[at.end]) in _STUFF  # a seat of dark green velvet
-    if at.start and at.doc[at.start - 1].lower_ == "of" and not named_after and not looks & {"material", "fabric"}:
+    if (
+        noun.i < at.start
+        and at.doc[at.start - 1].lower_ == "of"
+        and not named_after
+        and not looks & {"material", "fabric"}
+    ):
         return False  # a piece of black
     if at.worn or noun.tag_[:2] == "VB":
         return not any(t.lower_.endswith(("en", "ic")) for t in words if look_of(t) == "material")  # in wooden

@@ -79,10 +79,10 @@ def swapped_counts(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
                 continue
             changes |= _renumbered(left, values[1] > 1) | _renumbered(right, values[0] > 1)
         yield _with_numbers(doc, changes, one, other, (left, right))
-    labels = [t for t in doc[1:] if t.text.isdecimal() and _is_label(t)]
-    if len(labels) == 2:
+    labels = [t for t in doc[1:] if t.text.isdecimal() and _is_label(t.nbor(-1))]
+    if len(labels) == 2 and labels[0].nbor(-1).lower_ == labels[1].nbor(-1).lower_:
         one, other = labels
-        verbs = [t for t in doc[one.i : other.i] if t.tag_[:2] == "VB"]
+        verbs = [t for t in doc[one.i : other.i] if t.tag_[:2] == "VB" or t.dep_ == "mark"]
         if verbs and not any(is_symmetric(base_of(t)) for t in verbs):
             yield _with_numbers(doc, {one.i: other.text, other.i: one.text}, one, other, (one, other))
 
@@ -92,10 +92,9 @@ def _with_numbers(doc: Any, changes: dict[int, str], one: Any, other: Any, pair:
     return CaptionEdit(reworded(doc, changes), f"{one.text} ↔ {other.text}", one.i, pair, told=told)
 
 
-def _is_label(number: Any) -> bool:
-    """Return True for a number by which somebody is called: `rider No. 46`, `horse number 4`."""
-    before = [t.lower_ for t in number.doc[max(0, number.i - 2) : number.i]]
-    return before[-1] in ("number", "no.", "#") or before == ["no", "."]
+def _is_label(before: Any) -> bool:
+    """Return True if the number after this word tells what something is called: `rider No. 46`, `bedroom 2`."""
+    return before.text in (".", "#") or (before.tag_[:2] == "NN" and topics(before.lower_)[:1] != (28,))
 
 
 def is_part(left: Any, right: Any) -> bool:
@@ -172,7 +171,12 @@ def _may_be_numbered(scene: ParsedScene, left: Any, right: Any, values: list[int
 
 def _renumbered(noun: Any, plural: bool) -> dict[int, str]:
     beside = noun.doc[max(0, noun.left_edge.i - 1)], noun.doc[min(noun.i + 1, len(noun.doc) - 1)]
-    alone = not dependents(noun, "conj") and noun.dep_ != "conj" and "CC" not in [t.tag_ for t in beside]
+    alone = (
+        not dependents(noun, "conj")
+        and noun.dep_ != "conj"
+        and noun.head.dep_ != "ccomp"
+        and "CC" not in [t.tag_ for t in beside]
+    )
     return {noun.i: in_number(plain(noun), plural)} | (dict(reagreed(noun, plural)) if alone else {})
 
 

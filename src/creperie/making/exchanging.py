@@ -362,6 +362,8 @@ def _is_torn(doc: Any, start: int, end: int) -> bool:
     titled = before[:2] == "VB" and doc[start - 1].tag_ != "VBG" and doc[start].tag_ == "NNP"
     if titled and topics(doc[start - 1].lower_)[:1] == (18,):
         return True  # `Bulls quarterback Cal Stone`, whatever the parse takes for a verb
+    if after == "," and any(t.tag_ == "NNP" and "appos" in (t.dep_, t.head.dep_) for t in doc[end + 1 : end + 2]):
+        return True  # `the speaker of the house, Anna Falk`
     return (
         before in ("NN", "NNS", "NNP", "JJ", "VBG", "CD", "DT", "POS") and doc[start].tag_ not in ("DT", "PRP", "PRP$")
     ) or after == "NN"

@@ -135,7 +135,7 @@ def general_pair(doc: Any) -> bool:
 def _is_vouched_look(old: Any, new: str) -> bool:
     if old.lower_ in TURNED:
         return True
-    worn = old.dep_ == "pobj"
+    worn = old.dep_ == "pobj" or (old.i > 0 and old.nbor(-1).lower_ == "in" and look_of(old) == "colour")
     noun, look = named_noun(old) or old.head, look_of_word(new, "JJ")
     if old.tag_[:3] == "PRP":
         return True

@@ -156,7 +156,8 @@ def act_apart(scene: ParsedScene, left: Any, right: Any) -> bool:
     if "animal" in sorts and len(sorts) > 1:
         return False
     doers = [[f for f, role in scene.facts_of(t) if role == "agent"] for t in (left, right)]
-    within = any(scene.doc[f.token].dep_ in ("ccomp", "xcomp", "relcl") for own in doers for f in own)
+    verbs = [v for own in doers for f in own if (v := scene.doc[f.token]).i > v.head.i]  # not `She serves, he waits`
+    within = any(v.dep_ in ("ccomp", "xcomp", "relcl") and base_of(v.head) != "watch" for v in verbs)
     every = [{f.name for f in own} for own in doers]
     same = every[0] & every[1]
     if "animal" in sorts and not every[0] | every[1] <= {*frames()["of_animals"]}:

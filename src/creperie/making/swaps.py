@@ -9,6 +9,7 @@ things are of the same kind and of equal rank; any other swap is absurd, and mad
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import combinations
@@ -20,8 +21,12 @@ from creperie.lang import (
     gender_of,
     in_other_gender,
     is_above,
+    is_worn,
+    knows_verb,
+    lemma,
 )
 from creperie.making.atoms import base_of, joined, named
+from creperie.making.classes import classes_of
 from creperie.making.corpus import WordCounts
 from creperie.making.counting import picks_again
 from creperie.making.edits import CaptionEdit
@@ -29,15 +34,19 @@ from creperie.making.exchanging import (
     PRONOUNS,
     Pair,
     ParsedScene,
+    exchange_spans,
     exchanged_names,
     exchanged_phrases,
     is_many,
     owners,
     sort_here,
 )
-from creperie.making.plausible import frames
+from creperie.making.plausible import ANIMATE, are_of_one_size, frames
 from creperie.making.roles import LOOSE, NO_SWAP, act_apart, act_on_same, are_joined_by_thing, why_absurd
 from creperie.making.verbs import topics
+
+#: A list of two things, each at its place, in letters for parts of speech.
+_PLACED = re.compile(r"(?<![DJNP])(D?J*N+)(P)(D?J*N+)C+(D?J*N+)(P)(D?J*N+)(?=[.C]|$)")
 
 
 def swapped_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
@@ -50,6 +59,33 @@ def swapped_phrases(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
     return _swaps(doc, corpus, names=False)
 
 
+def _swapped_places(doc: Any) -> Iterator[CaptionEdit]:
+    """Yield edits that swap two things in a list of things at places, whatever their parse: `a harp by the window, a
+    piano against the wall`.
+    """
+    for match in _PLACED.finditer("".join(map(_letter, doc))):
+        (a, b), (c, d) = match.span(1), match.span(4)
+        left, right, links = doc[b - 1], doc[d - 1], {doc[match.start(i)].lower_ for i in (2, 5)}
+        grounds = [base_of(doc[match.end(i) - 1]) for i in (3, 6)]
+        kinds = [{*classes_of(lemma(t.text, "NNS"))} for t in (left, right)]
+        printed = any(map(is_worn, grounds))  # foxes on the trousers, acorns on the top
+        alike = printed or are_of_one_size(left, right) or (kinds[0] & kinds[1] and sort_here(left) not in ANIMATE)
+        known = links <= {*frames()["places"]} and (len(links) < 2 or "on" not in links)
+        even = is_many(left) == is_many(right) and (_letter(doc[a]) == "D") == (_letter(doc[c]) == "D")
+        if alike and known and even and grounds[0] != grounds[1] and base_of(left) != base_of(right):
+            text = exchange_spans(doc, (a, b), (c, d), repair=True)
+            yield CaptionEdit(
+                text, f"{left.text} ↔ {right.text}", a, (left, right), told="each is at the other's place"
+            )
+
+
+def _letter(token: Any) -> str:
+    """Return a letter for the part of speech of a token, for `_PLACED`."""
+    name = token.tag_[:2] == "VB" and topics(lemma(token.text, "NNS")) and not knows_verb(base_of(token))
+    letters = {"DT": "D", "CD": "D", "JJ": "J", "NN": "N", "IN": "P", ",": "C", "CC": "C", ":": "C", ".": "."}
+    return "N" if name else "W" if token.lower_ == "with" else letters.get(token.tag_[:2], "X")
+
+
 def absurd_swaps(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
     """Yield edits that swap two things of different sorts: `A table is on a cup.`"""
     return _swaps(doc, corpus, names=False, absurd=True)
@@ -57,6 +93,8 @@ def absurd_swaps(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
 
 def _swaps(doc: Any, corpus: WordCounts, *, names: bool, absurd: bool = False) -> Iterator[CaptionEdit]:
     scene = ParsedScene(doc)
+    if not names and not absurd:
+        yield from _swapped_places(doc)
     for left, right, why in exchangeable(scene, names):
         change = f"{left.text} ↔ {right.text}"
         text = exchanged_names(left, right) if names else exchanged_phrases(left, right, always=absurd)
@@ -126,7 +164,7 @@ def _are_told_apart(scene: ParsedScene, left: Any, right: Any, links: list[tuple
         return False  # `A man … in front of him`
     meant = any(spoken) or "name" in sorts
     linked = bool(links) or are_joined_by_thing(scene, left, right)
-    alone = set(sorts) <= {"name", "person"} and "name" in sorts and not links
+    alone = set(sorts) <= {"name", "person"} and ("name" in sorts or all(spoken)) and not links
     apart = alone and (act_apart(scene, left, right) or act_on_same(scene, left, right))
     if meant and not (linked or apart):
         return False  # `A man … in front of him`, `a question from CBS`
