@@ -21,8 +21,6 @@ from creperie.lang import (
     gender_of,
     in_other_gender,
     is_above,
-    is_worn,
-    knows_verb,
     lemma,
 )
 from creperie.making.atoms import base_of, joined, named
@@ -41,12 +39,12 @@ from creperie.making.exchanging import (
     owners,
     sort_here,
 )
-from creperie.making.plausible import ANIMATE, are_of_one_size, frames
+from creperie.making.plausible import are_of_one_size, frames
 from creperie.making.roles import LOOSE, NO_SWAP, act_apart, act_on_same, are_joined_by_thing, why_absurd
 from creperie.making.verbs import topics
 
-#: A list of two things, each at its place, in letters for parts of speech.
-_PLACED = re.compile(r"(?<![DJNP])(D?J*N+)(P)(D?J*N+)C+(D?J*N+)(P)(D?J*N+)(?=[.C]|$)")
+#: A list of two things, each at its place, in the first letters of tags.
+_PLACED = re.compile("(?<![DJN])(D?J*N+)(I)(D?J*N+)[,:C]+(D?J*N*[NV])(I)(D?J*N+)(?=[.,:C]|$)")
 
 
 def swapped_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
@@ -60,30 +58,27 @@ def swapped_phrases(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
 
 
 def _swapped_places(doc: Any) -> Iterator[CaptionEdit]:
-    """Yield edits that swap two things in a list of things at places, whatever their parse: `a harp by the window, a
-    piano against the wall`.
+    """Yield edits that swap two things of one size or class in a list of things at places, whatever their parse: `a
+    harp by the window, a piano against the wall`.
     """
-    for match in _PLACED.finditer("".join(map(_letter, doc))):
+    for match in _PLACED.finditer("".join(t.tag_[0] for t in doc)):
         (a, b), (c, d) = match.span(1), match.span(4)
         left, right, links = doc[b - 1], doc[d - 1], {doc[match.start(i)].lower_ for i in (2, 5)}
-        grounds = [base_of(doc[match.end(i) - 1]) for i in (3, 6)]
         kinds = [{*classes_of(lemma(t.text, "NNS"))} for t in (left, right)]
-        printed = any(map(is_worn, grounds))  # foxes on the trousers, acorns on the top
-        alike = printed or are_of_one_size(left, right) or (kinds[0] & kinds[1] and sort_here(left) not in ANIMATE)
+        alike = are_of_one_size(left, right) or kinds[0] & kinds[1]
         known = links <= {*frames()["places"]} and (len(links) < 2 or "on" not in links)
-        even = is_many(left) == is_many(right) and (_letter(doc[a]) == "D") == (_letter(doc[c]) == "D")
-        if alike and known and even and grounds[0] != grounds[1] and base_of(left) != base_of(right):
+        even = is_many(left) == is_many(right) and (match[1][0] == "D") == (match[4][0] == "D")
+        if (
+            alike
+            and known
+            and even
+            and base_of(left) != base_of(right)
+            and not {doc[a - 1].tag_, doc[c - 1].tag_} & {"CD"}
+        ):
             text = exchange_spans(doc, (a, b), (c, d), repair=True)
             yield CaptionEdit(
                 text, f"{left.text} ↔ {right.text}", a, (left, right), told="each is at the other's place"
             )
-
-
-def _letter(token: Any) -> str:
-    """Return a letter for the part of speech of a token, for `_PLACED`."""
-    name = token.tag_[:2] == "VB" and topics(lemma(token.text, "NNS")) and not knows_verb(base_of(token))
-    letters = {"DT": "D", "CD": "D", "JJ": "J", "NN": "N", "IN": "P", ",": "C", "CC": "C", ":": "C", ".": "."}
-    return "N" if name else "W" if token.lower_ == "with" else letters.get(token.tag_[:2], "X")
 
 
 def absurd_swaps(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
