@@ -39,21 +39,6 @@ _ONE = ("one", "ones", "another", "others")
 _DEPTHS = frozenset(("pale", "dark"))
 _STUFF = ("material", "fabric", "pattern")
 _SURFACE = ("colour", *_STUFF)
-#: Materials that no vessel on a stove is made of.
-_BURNT = frozenset(("wood", "wooden", "oak", "walnut", "bamboo", "teak", "beech", "cork", "rubber", "cardboard"))
-#: Words of height, with which `tall` and `low` cannot change places.
-_HEIGHTS = frozenset(("over", "above", "below", "under", "beneath", "taller", "higher", "lower", "shorter"))
-_TALL = frozenset(("tall", "low", "high", "short"))
-#: What follows the first half of a look of two words: `dark haired`.
-_HALVED = ("haired", "skinned", "eyed", "faced", "sleeved", "legged", "furred", "bearded")
-#: Materials that WordNet does not know as such.
-_MATERIALS = ("cork", "tortoiseshell", "rubber", "cardboard", "wax", "porcelain", "terracotta", "acrylic", "enamel")
-#: Materials of which only buildings and floors are made.
-_BUILT = ("brick", "tile", "concrete", "flagstone", "cobblestone")
-#: What follows a look and a hyphen: `gold-plated`.
-_HYPHENED = ("plated", "coloured", "colored", "toned", "glazed", "print", "patterned", "tiled", "rimmed", "clad")
-#: Nouns of what a look is, not of a thing that has it: `a silk tie with a paisley pattern`.
-_LOOKS = frozenset(("pattern", "print", "design", "finish", "colour", "color", "tone", "setting", "light", "trim"))
 
 
 @dataclass(frozen=True)
@@ -161,7 +146,7 @@ def _family(token: Any, known: set[int]) -> str:
         return ""  # a glass of wine
     looks = look_of(token) in _SURFACE and not capital
     looks = looks and not token.lower_.endswith("ing")  # cement flooring
-    if _is_colour(token.lower_) or looks or token.lower_ in _MATERIALS:
+    if _is_colour(token.lower_) or looks or token.lower_ in frames()["more_materials"]:
         return "" if _is_of_name(token) else "surface"
     if look_of(token) == "size":
         return "size"
@@ -171,7 +156,7 @@ def _family(token: Any, known: set[int]) -> str:
 def _is_half(token: Any) -> bool:
     """Return True for the first half of a look of two words, as `dark` in `dark haired`."""
     after = [t.lower_ for t in token.doc[token.i + 1 : token.i + 3] if t.text != "-"]
-    return after[:1] != [] and after[0] in _HALVED
+    return after[:1] != [] and after[0] in frames()["halved"]
 
 
 def _span(token: Any, family: str, known: set[int]) -> tuple[int, int]:
@@ -187,7 +172,7 @@ def _span(token: Any, family: str, known: set[int]) -> tuple[int, int]:
         step = 2 if doc[end].lower_ in (",", "and") or _is_hyphen(doc, end) else 1
         step += step == 2 and end + 1 < len(doc) and doc[end + 1].lower_ == "and"
         after = doc[end + step - 1] if end + step <= len(doc) else token
-        if step == 2 and _is_hyphen(doc, end) and after.lower_ in _HYPHENED:
+        if step == 2 and _is_hyphen(doc, end) and after.lower_ in frames()["hyphened"]:
             end += 2
             continue
         alike = after.lower_ in frames()["shades"] if family == "surface" else False
@@ -329,7 +314,7 @@ def _why_unfit(scene: ParsedScene, left: Attribute, right: Attribute, corpus: Wo
     one, other = left.noun, right.noun
     if one == other:
         return "they are said of one and the same"
-    if any(base_of(t) in _LOOKS for t in (one, other)):
+    if any(base_of(t) in frames()["looks"] for t in (one, other)):
         return "one of them is itself a look"
     alike = base_of(one) == base_of(other) or any(t.lower_ in _ONE for t in (one, other))
     if alike and not are_told_apart(scene, one, other, {*range(left.start, left.end), *range(right.start, right.end)}):
@@ -338,7 +323,11 @@ def _why_unfit(scene: ParsedScene, left: Attribute, right: Attribute, corpus: Wo
     if left.family == "size" and any(f.name in within for f, *_ in scene.between(one, other)):
         return "the larger one does not fit into or under the smaller"
     between = {t.lower_ for t in scene.doc[min(one.i, other.i) : max(one.i, other.i)]}
-    if left.family == "size" and between & _HEIGHTS and {left.last.lower_, right.last.lower_} & _TALL:
+    if (
+        left.family == "size"
+        and between & {*frames()["heights"]}
+        and {left.last.lower_, right.last.lower_} & {*frames()["tall"]}
+    ):
         return "one is told to be higher than the other"
     if _would_have_two_colours(scene.doc, left, right):
         return "one of them has another colour, too"
@@ -359,7 +348,9 @@ def _would_have_two_colours(doc: Any, left: Attribute, right: Attribute) -> bool
     """Return True if a material and a colour would change places, and a pronoun later refers to one of the things and
     gives it a colour of its own: `The lid of the enamel pot is cream, while its body is dark blue.`
     """
-    stuff = [any(look_of(t) in _STUFF or t.lower_ in _MATERIALS for t in a.words) for a in (left, right)]
+    stuff = [
+        any(look_of(t) in _STUFF or t.lower_ in frames()["more_materials"] for t in a.words) for a in (left, right)
+    ]
     if stuff[0] == stuff[1]:
         return False
     later = doc[right.end :]
@@ -387,7 +378,7 @@ def _may_look(attribute: Attribute, at: Attribute, corpus: WordCounts) -> bool:
     if at.worn or noun.tag_[:2] == "VB":
         return not any(t.lower_.endswith(("en", "ic")) for t in words if look_of(t) == "material")  # in wooden
     # a thing of this material is made
-    stuff = any(look_of(t) in ("material", "fabric") or t.lower_ in _MATERIALS for t in at.words)
+    stuff = any(look_of(t) in ("material", "fabric") or t.lower_ in frames()["more_materials"] for t in at.words)
     sort, senses = "" if stuff else sort_here(noun), () if stuff else topics(base)
     if base in frames()["hairs"] or any(t.lower_ in ("blond", "blonde", "ginger", "auburn") for t in words):
         return base in frames()["hairs"] and all(t.lower_ in frames()["hair_colours"] for t in words)
@@ -397,9 +388,9 @@ def _may_look(attribute: Attribute, at: Attribute, corpus: WordCounts) -> bool:
     if attribute.family == "size":
         return senses[:1] not in ((7,), (9,), (10,), (11,), (28,))
     made = sort in MADE or not senses or 6 in senses[:4] or is_worn(base) or base in frames()["fittings"]
-    if any(t.lower_ in _BUILT for t in words) and sort in MADE:
+    if any(t.lower_ in frames()["of_buildings"] for t in words) and sort in MADE:
         return False  # tile bags
-    if any(t.lower_ in _BURNT for t in words) and is_above("cooking utensil", base):
+    if any(t.lower_ in frames()["burnable"] for t in words) and is_above("cooking utensil", base):
         return False  # wooden kettles
     if looks & {*_STUFF} and is_above("coloring material", base):
         return False  # glass paint

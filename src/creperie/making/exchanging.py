@@ -37,13 +37,9 @@ SORTS = {18: "person", 5: "animal", 6: "artefact", 13: "food", 15: "place", 17: 
 PRONOUNS = frozenset(("he", "she", "they", "him", "her", "them", "we", "us", "i", "me"))
 #: WordNet's files of what capitals also name: acts, words, groups, places, things of nature, times.
 _NO_PERSON = frozenset((4, 10, 14, 15, 17, 27, 28))
-#: WordNet's files of artefacts, food, things of nature, events and substances, with which a sentence may begin.
-_STUFF = frozenset((6, 13, 17, 19, 22, 27))
 _DOERS = ("er", "or", "ist", "man", "woman", "ian")
 #: Marks after which a sentence or a label begins.
 _STOPS = frozenset((".", "!", "?"))
-#: Words inside names.
-_PARTICLES = frozenset(("de", "du", "di", "da", "del", "des", "la", "le", "der", "von", "van"))
 Pair = tuple[Any, Any]
 
 
@@ -203,7 +199,11 @@ def _names_somebody(noun: Any) -> bool:
 def _follows_the(noun: Any) -> bool:
     """Return True if a name stands after `the`, as that of a place does: `the Col de Marsan`."""
     doc, start = noun.doc, noun.i
-    while start and doc[start - 1].lower_ != "the" and (doc[start - 1].lower_ in _PARTICLES or doc[start - 1].is_title):
+    while (
+        start
+        and doc[start - 1].lower_ != "the"
+        and (doc[start - 1].lower_ in frames()["name_particles"] or doc[start - 1].is_title)
+    ):
         start -= 1
     return 0 < start < noun.i and doc[start - 1].lower_ == "the"
 

@@ -25,8 +25,6 @@ _ARTEFACT, _ANIMAL, _PERSON, _GROUP = 6, 5, 18, 14
 _SIZED = ((13,), (15,), (17,), (20,))
 #: Dimensions in which rules know what a thing may be like.
 _SEEN_AT_ONCE = frozenset(("colour", "size", "pattern", "shape"))
-#: People whose age their names do not tell.
-_AGELESS = frozenset(("brother", "sister", "sibling", "cousin", "friend", "player", "student", "rider"))
 #: What a person does with an animal, although animals also do it alone or with each other.
 _LEADING = frozenset(("walk", "run", "lead", "jump"))
 TURNED = {"left": "right", "right": "left", "above": "below", "below": "above", "upper": "lower", "lower": "upper"}
@@ -295,7 +293,7 @@ def may_be_done(
         return bool(acts or alike) and acts <= {*frames()["of_animals"]} and (alike or acts.isdisjoint(_LEADING))
     if not acts.isdisjoint(frames()["one_way"]):
         return False
-    ages = {"" if noun in _AGELESS else age_of(noun) or "adult" for noun in nouns} - {""}
+    ages = {"" if noun in frames()["ageless"] else age_of(noun) or "adult" for noun in nouns} - {""}
     if len(ages) > 1 and any(is_above("worker", noun, 1) or is_above("professional", noun, 1) for noun in nouns):
         return acts <= {*frames()["of_animals"]}  # no child examines a dentist
     return acts.isdisjoint(frames()["grown"]) or (len(ages) < 2 and many[0] == many[1])

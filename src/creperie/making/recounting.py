@@ -32,8 +32,6 @@ from creperie.making.wording import plain, reworded
 _ONE = ("a", "an", "one")
 #: Nouns of what is not counted at a glance, by WordNet's file: acts, states, times, feelings, quantities.
 _UNCOUNTED = frozenset((4, 7, 9, 10, 11, 12, 14, 15, 19, 21, 22, 23, 24, 25, 26, 28))
-#: Words before things that must be several.
-_AMID = frozenset(("through", "among", "amongst", "amid", "amidst", "between"))
 
 
 def other_counts(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
@@ -116,7 +114,7 @@ def is_uncounted(noun: Any, group: Any = None) -> bool:
     if base_of(noun) in ("clock", "face", "side") and any(t.lower_ == "tower" for t in noun.doc):
         return True  # there may be more behind
     fixed = {*frames()["parts"], *frames()["paired"]}
-    if noun.dep_ == "pobj" and outer(noun).head.lower_ in _AMID:
+    if noun.dep_ == "pobj" and outer(noun).head.lower_ in frames()["amid"]:
         return True
     return outer(noun) not in (noun, group) or base_of(noun) in fixed or topics(base_of(noun))[:1] in MEASURES
 

@@ -17,8 +17,6 @@ NO_SWAP = "-"
 _MOVING = frozenset(f"{be}{word}" for be in ("", "is ") for word in ("toward", "towards", "past", "after", "ahead of"))
 #: Relations that are no place, and no reason to change places.
 LOOSE = frozenset(("for", "of", "during", "about", "like"))
-#: What two people hold together, so that it does not matter whose it is.
-_SHARED = frozenset(("hand", "arm", "attention", "eye", "birthday", "wedding", "victory"))
 #: Relations of what somebody moves, blocks or gets to another person.
 _AIMED = frozenset(("is at", "is on", "to", "against", "is by", "by", "from"))
 #: Relations that two things of one sort may have in either order.
@@ -176,7 +174,7 @@ def _acts_on_thing_of(scene: ParsedScene, doer: Any, owner: Any) -> bool:
     `A medic checks the pulse of a runner.`
     """
     thing = owner.head.head if owner.head.lower_ == "of" else owner.head
-    if not owns(owner, thing) or base_of(thing) in _SHARED:
+    if not owns(owner, thing) or base_of(thing) in frames()["shared"]:
         return False
     own = [f for f, role in scene.facts_of(doer) if role == "agent"]
     reached = {f.event for f in scene.reading.facts if thing.i in f.fillers("ground")}

@@ -208,8 +208,7 @@ def _is_mutual(fact: Stated, role: str, other: str) -> bool:
     meaning stays the same. For `wear`, `in`, and relations that need many things (such as `among`), the result makes no
     sense.
     """
-    fixed = ("wear", "have", "own", "of", "with", "is with", "is in", "is inside", "is among")
-    fixed += (*frames()["mutual"], *frames()["encircling"])
+    fixed = (*frames()["one_sided_facts"], *frames()["mutual"], *frames()["encircling"])
     met = fact.name == "pass" and {role, other} == {"agent", "patient"}
     return met or fact.name in fixed or "partner" in (role, other)
 

@@ -59,8 +59,7 @@ def is_symmetric(name: str) -> bool:
     """Return True if a verb or relation is symmetric: if `A meets B` is true, `B meets A` is true as well."""
     word = name.removeprefix("is ")
     alike = any(is_reciprocal(word, p) for p in ("", "with", "to"))
-    even = {"with", "is with", "and", "against", "look", "stand", "sit", "run", "walk", "next", "talk", "play"}
-    even |= {*frames()["mutual"], *frames()["near"], "alongside", "close to"}
+    even = {*frames()["even"], *frames()["mutual"], *frames()["near"]}
     return alike or not even.isdisjoint((word, name))
 
 
