@@ -263,8 +263,8 @@ def other_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
             groups = [other_materials(old, look)]
         if adjective.tag_[:2] == "NN" and not (dimension_of(adjective.lower_) or is_stuff(adjective.lower_, look)):
             continue  # a wine rack, straw bags, a towel rail
-        if not (stands_alone(adjective) or len(span) > 1):
-            continue
+        if not (stands_alone(adjective) or len(span) > 1) or dependents(adjective, "npadvmod"):
+            continue  # two storeys tall
         states = other_states(adjective.lower_, noun) if noun is not None else []
         named_alike = [t for t in doc if noun is not None and t != noun and base_of(t) in (base_of(noun), "one")]
         rival = [c for t in named_alike for c in t.lefts if dimension_of(c.lower_) == dimension_of(old) != ""]
