@@ -130,8 +130,8 @@ def joined_nouns(token: Any) -> list[Any]:
 
 
 def without_verb(noun: Any) -> list[Any]:
-    """Return the object of a noun whose verb is left out: `the guitar` for `girl` in `A boy plays the drums and a girl
-    the guitar`.
+    """Return the object that belongs to a subject without a verb: `guitar` for `girl` in `A boy plays the drums and a
+    girl the guitar`. The list is empty if there is none.
     """
     return [c for c in noun.rights if c.dep_ == "appos" and noun.dep_ == "conj" and c.left_edge.i == noun.i + 1]
 
@@ -153,7 +153,8 @@ def _if_noun(noun: Any) -> list[Any]:
 def scoped_tokens(doc: Any) -> frozenset[int]:
     """Return the indices of the tokens in the scope of a negating word or of `all`.
 
-    `No one [sits on the bench]`, `A man is not [wearing a hat]`, `a man without [a hat]`, `All [the dogs] bark`.
+    Brackets mark the scope in these examples: `No one [sits on the bench]`, `A man is not [wearing a hat]`, `a man
+    without [a hat]`, `All [the dogs] bark`.
     """
     return frozenset(i for token in doc for i in scope_of(token))
 
@@ -183,7 +184,7 @@ def scope_of(token: Any) -> set[int]:
 
 
 def suspending(doc: Any) -> frozenset[str]:
-    """Return the words by which a caption says something that need not be so, or not of everybody: `may`, `pretends
+    """Return the words of a caption that leave open whether something is so, or is so of everybody: `may`, `pretends
     to`, `instead of`, `everyone except`, `not every`, `two of the three`.
     """
     found = set()

@@ -119,8 +119,8 @@ class ReadingComparison:
         return None
 
     def _exchanges(self) -> bool:
-        """Return whether the two captions differ only in which thing has which name. They do if the aligned things
-        whose names exclude each other have, taken together, the same names in both captions.
+        """Return whether the two captions use the same names, but for different things. Only aligned things whose names
+        exclude each other count: the list of their names must be the same in both captions, apart from its order.
         """
         pairs = [(self.own.entities[o].head, self.other.entities[t].head) for t, o in self.aligned.items()]
         apart = [pair for pair in pairs if noun_likeness(*pair) == "apart"]
@@ -156,8 +156,8 @@ class ReadingComparison:
         self._compare_counts(old, new, edit)
 
     def _is_stated(self, number: int) -> bool:
-        """Return True unless the second caption denies everything that it says about a thing. A thing that is only
-        mentioned counts as stated.
+        """Return False if the second caption denies everything that it says about a thing, else True. A thing that is
+        only mentioned counts as stated.
         """
         own = [f.denied for f in self.other.facts if number in {i for _, i in f.roles}]
         return not own or min(own) < 0
@@ -276,14 +276,14 @@ class ReadingComparison:
             self.notes.append(f"in other words: {own.words} → {fact.words}")
 
     def _does_both(self, own: Stated, new: Stated) -> bool:
-        """Return whether one of the two captions states both the action `own` and the action `new`, so that they do not
+        """Return whether one of the two captions states both actions, `own` and `new`. The actions then do not
         contradict each other.
         """
         return any(f.name == own.name for f in self.other.facts) or any(f.name == new.name for f in self.own.facts)
 
     def _is_spare(self, fact: Stated) -> bool:
-        """Return whether none of the things in `fact`, a fact of the second caption, takes part in an unmatched fact of
-        the first caption.
+        """Return True if `fact`, a fact of the second caption, has no rival in the first caption. A rival is an
+        unmatched fact about at least one of the same things.
         """
         things = {self.aligned[i] for _, i in fact.roles if i in self.aligned}
         rivals = [
@@ -388,8 +388,8 @@ class ReadingComparison:
 
         This is the case for `with`, `against`, and relations that are their own converse, such as `near`. It is the
         case for `in front of` if only one of the two things has a front: a man is in front of a house, and the house
-        may be in front of him. It is also assumed if the first thing is the second thing of another relation with the
-        same name: the grass in `a dog in high grass in a wooded area`.
+        may be in front of him. It is also assumed if the first thing is at the same time the second thing of another
+        such relation, as the grass is in `a dog in high grass in a wooded area`.
         """
         fronted = {kind_of(self.own.entities[i].head) in ("person", "animal", "vehicle") for _, i in own.roles}
         if own.name in _EITHER_WAY or (own.name in ("is in front of", "is ahead of") and len(fronted) > 1):
@@ -509,7 +509,7 @@ def _are_opposites(attribute: str, other: str) -> bool:
 
 
 def _is_bare(reading: Reading, fact: Stated) -> bool:
-    """Return whether a relation is all that its clause states, as in `The cat is on the bed.`"""
+    """Return whether a clause states nothing but this relation, as in `The cat is on the bed.`"""
     return fact.event >= 0 and not any(f.token == fact.event for f in reading.facts)
 
 

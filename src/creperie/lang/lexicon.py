@@ -39,8 +39,8 @@ def facts() -> Mapping[str, Any]:
 
 @cache
 def _listed() -> dict[str, str]:
-    """Return the kind of each noun in the word lists. If a noun is listed for several kinds, this is the first kind
-    that lists replacements for it or, if there is none, the first kind that lists it.
+    """Return the kind of each noun in the word lists. If a noun is listed for several kinds, take the first kind that
+    lists replacements for it or, if no kind does, the first kind.
     """
     kinds: dict[str, str] = {}
     for first in (True, False):
@@ -80,7 +80,7 @@ def kind_of(noun: str) -> str:
 @cache
 def listed_for(noun: str) -> tuple[str, ...]:
     """Return the nouns that may replace a noun according to things.json: the other nouns of the group that begins with
-    this noun. If no group does, return an empty tuple.
+    it. Return an empty tuple if no group begins with it.
     """
     groups = [g for kind in KINDS for g in things()[kind] if g[0] == noun]
     return tuple(w for w in groups[0][1:] if w != noun) if groups else ()

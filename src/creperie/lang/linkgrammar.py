@@ -86,8 +86,8 @@ def grammaticality(parse: Parse, words: int) -> float:
     """Return a score: minus the number of words that cannot be linked, minus the cost of the best linkage. Higher is
     better.
 
-    The cost is scaled to less than 1, so it never counts as much as a word that cannot be linked. A text without any
-    parse scores one less than if no word could be linked.
+    The cost is scaled to less than 1, so it never counts as much as a word that cannot be linked. If a text has no
+    parse, its score is one lower than if none of its words could be linked.
 
     >>> good, costly, bad, none = Parse(0, 0.0, ""), Parse(0, 5.0, ""), Parse(1, 0.0, ""), Parse(None, 0.0, "")
     >>> [grammaticality(parse, words=4) for parse in (good, costly, bad, none)]

@@ -95,8 +95,8 @@ def exchange_truth(doc: Any, left: Any, right: Any, exchange: str) -> Truth:
 
 
 def compare(own: Reading, other: Reading, mentioned: frozenset[str] = frozenset()) -> Truth:
-    """Return the verdict on the caption whose reading is `other`, given the one whose reading is `own`. `mentioned` are
-    words in other captions of the image.
+    """Return the verdict on the caption whose reading is `other`, given the caption whose reading is `own`. `mentioned`
+    holds words from other captions of the image.
     """
     found = best_comparison(own, other)
     clash = found.contradiction()
@@ -199,6 +199,6 @@ def decidability(true: Sequence[str], false: Sequence[str]) -> tuple[str, str]:
 
 
 def _first(verdicts: Iterable[Truth], wanted: Verdict) -> Truth:
-    """Return the first element with the verdict `wanted` or, if there is none, the first of all elements."""
+    """Return the first of the `verdicts` that is `wanted` or, if there is none, the first verdict."""
     every = list(verdicts)
     return next((one for one in every if one.word == wanted), every[0])

@@ -37,8 +37,8 @@ def default_parser() -> str:
 
 
 def load_parser(name: str = "") -> Any:
-    """Return a spaCy pipeline, given the name of its package or its folder. Without a name, it is the best one
-    installed. Each is loaded only once.
+    """Return a spaCy pipeline, given the name of its package or its folder. Without a name, return the best installed
+    pipeline. Each pipeline is loaded only once.
     """
     return _loaded(name or default_parser())
 
@@ -76,9 +76,9 @@ def mended(doc: Any, parser: str = "") -> Any:
 
 
 def _with_asides(doc: Any, parser: str = "") -> Any:
-    """Return the document, parsed again without words such as `left` between commas, which tell where in the picture
-    somebody is, and without titles of people that were read as verbs, as in `talks to captain Joe Ferris`. They are
-    then attached to the name beside them.
+    """Return the document, parsed again without two kinds of words: words between commas such as `left`, which tell
+    where in the picture somebody is, and titles that were read as verbs, as in `talks to captain Joe Ferris`. After the
+    new parse, these words are attached to the name beside them.
     """
     asides: dict[int, int] = {}
     titles = {t.i: t.i + 1 for t in doc[:-1] if _is_misread_title(t)}
@@ -242,7 +242,7 @@ def _is_misread_verb(token: Any) -> bool:
 
 
 def _is_misread_title(token: Any) -> bool:
-    """Return whether a token before a name is the title or the work of a person, but was read as a verb."""
+    """Return whether a token before a name is a person's title or job that was read as a verb."""
     named = token.is_lower and token.tag_ in ("VB", "VBP") and token.nbor(1).tag_ == "NNP"
     titled = token.lower_.endswith(("er", "or", "ist")) and not knows_verb(token.lower_)
     return named and (titled or token.lower_ == "captain")
@@ -253,7 +253,9 @@ def _has_verb(sentence: Any) -> bool:
 
 
 def _is_after_list(token: Any) -> bool:
-    """Return whether a word follows a list of things in a sentence without a verb: `Four boys and a girl practise`."""
+    """Return whether a word may be the unrecognised verb after a list: `practise` in `Four boys and a girl practise`.
+    The sentence must contain no other finite verb.
+    """
     start = token.i - 1
     while start and token.doc[start].tag_ in ("NN", "NNP", "JJ", "VBN"):
         start -= 1

@@ -187,9 +187,9 @@ class _Reader:
         )
 
     def _meant(self, one: Any, attributes: set[str]) -> str:
-        """Return the noun that `one` stands for, as in `a black one`; empty if none is found. If `one` has
-        `attributes`, it stands for a noun with an attribute of the same dimension (such as another colour); without
-        attributes, for the subject of a verb.
+        """Return the noun that `one` stands for, as in `a black one`; empty if none is found. With `attributes`, this
+        is a noun that has an attribute of the same dimension, such as another colour. Without, it is the subject of a
+        verb.
         """
         own = {dimension_of(word) for word in attributes} - {""}
         known = [(i, e) for i, e in self.entities.items() if i < one.i and self.doc[i].tag_ in ("NN", "NNS")]
@@ -200,7 +200,7 @@ class _Reader:
 
     @staticmethod
     def _is_part_of_name(number: Any, noun: Any, words: set[str]) -> bool:
-        """Return whether a number belongs to a name and is not a count, as in `a two tier cake`."""
+        """Return whether a number is part of a name, as in `a two tier cake`, and does not count things."""
         single = noun.tag_ == "NN" and not is_mass(noun.lower_) and bool(words & {"a", "an", "the"})
         return single and number.tag_ == "CD" and number.lower_ not in ("one", "1")
 
@@ -331,8 +331,8 @@ class _Reader:
         return objects, []
 
     def _relative_object(self, verb: Any) -> Any:
-        """Return the noun that is the object of its relative clause, as in `the dog that the cat chases`; None if there
-        is none.
+        """Return the noun that a relative clause describes if it is the object of the clause's verb, as `dog` is in
+        `the dog that the cat chases`; else None.
         """
         pronouns = [c for c in verb.lefts if c.dep_ == "dobj" and c.tag_[:1] == "W"]
         own = [c for c in verb.lefts if c.dep_ in SUBJECTS and c.tag_[:1] != "W"]

@@ -55,7 +55,7 @@ _ENDS = frozenset(("to", "into", "onto", "toward", "towards"))
 
 
 def goes_back(relation: str, other: str) -> bool:
-    """Return whether one of two relations says where a way begins, and the other that it ends there.
+    """Return whether one of two relations marks the start of a movement and the other its end.
 
     >>> goes_back("from", "onto"), goes_back("into", "onto")
     (True, False)
@@ -88,7 +88,7 @@ def implied(relation: str) -> frozenset[str]:
 @cache
 def excluded(relation: str) -> frozenset[str]:
     """Return the relations that this one excludes for the same pair of things: its opposites, and its converse unless
-    that is a synonym.
+    the two are synonyms.
     """
     known = relations().get(relation, {})
     opposite = equivalent(known.get("converse", relation))

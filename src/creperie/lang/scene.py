@@ -58,7 +58,7 @@ class Reading:
 
     def exchanged(self, left: int, right: int, what: str, words: tuple[str, str]) -> Reading:
         """Return the reading with two things exchanged. `what` says what changes places: their "names", their whole
-        "phrases" or their "attributes". For the last, `words` holds the attributes to exchange, one of each thing.
+        "phrases" or their "attributes". To exchange attributes, `words` holds one attribute of each thing.
         """
         one, other = self.entities[left], self.entities[right]
         if what == "attributes":

@@ -1,8 +1,9 @@
 """Edits that add something that the caption does not say: an object with its location, or an attribute.
 
-An addition makes a caption longer, so something else is removed: for an attribute, another adjective; for an object,
-clothing, two adjectives or a second phrase that says where a thing is. The remaining words are still true of the
-picture; of the added words it is only known that they do not follow from the caption.
+An addition makes a caption longer, so something else is removed. An added attribute replaces another adjective. An
+added object replaces clothing, two adjectives, or a second phrase that says where a thing is. The remaining words are
+still true of the picture. The added words do not follow from the caption; whether they are true of the picture is not
+known.
 """
 
 from __future__ import annotations
@@ -100,8 +101,8 @@ def _second_place(link: Any) -> list[Any]:
 @cache
 def _companions(kind: str, carries: bool) -> tuple[tuple[str, str], ...]:
     """Return the (preposition, noun) pairs that can be added after a noun, such as `beside` and `tent`. `kind` is the
-    kind of thing that the noun names. Pairs with `with` are included only if this thing can carry something
-    (`carries`).
+    kind of thing that the noun names. `carries` says whether this thing can carry something; only then are pairs with
+    the preposition `with` included.
     """
     table = things()["companions"]
     by_link = [(place, by) for places, by in table.items() for place in places.split("|")]

@@ -123,7 +123,7 @@ def name_words(noun: Any) -> list[Any]:
 
 
 def joined(left: Any, right: Any) -> bool:
-    """Return True if `and` or `or` joins `right` to `left`; the meaning is then the same if the two change places."""
+    """Return True if `and` or `or` joins `right` to `left`. Exchanging the two then leaves the meaning unchanged."""
     while right.dep_ == "conj" and right != left:
         right = right.head
     return bool(right == left)

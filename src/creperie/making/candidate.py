@@ -39,8 +39,8 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What a maker proposes for a source caption: its candidates or, if there are none, the reason; and the number of
-    model calls.
+    """What a maker proposes for a source caption: candidates or, if it has none, the reason why. The number of model
+    calls is also recorded.
     """
 
     candidates: Sequence[Candidate] = ()

@@ -248,8 +248,8 @@ CERTAIN = 0.99
 
 
 def _foreign(text: str, spoken: Sequence[str]) -> str | None:
-    """Return why a caption does not seem to be in English, with its language if that is certain; None if it may be
-    English.
+    """Return why a caption does not seem to be in English; None if it may be English. The reason names the language if
+    it is certain.
     """
     if not text.isascii():
         letters = [c for c in text if c.isalpha()]
@@ -268,6 +268,8 @@ def _foreign(text: str, spoken: Sequence[str]) -> str | None:
 
 @cache
 def _function_words() -> tuple[frozenset[str], frozenset[str]]:
-    """Return the function words of English, and those of other languages in Latin script that are not English words."""
+    """Return two sets: the function words of English, and those of other languages in Latin script, without any that
+    are also English words.
+    """
     lists = read_data("function_words")
     return frozenset(lists["english"]), frozenset(lists["foreign"])

@@ -3,18 +3,19 @@
 For every caption and kind, a maker proposes several foils. In a first round every caption takes the foil with the
 lowest cost; in further rounds it may change to another. A foil costs little if its edit is rarely taken, if the words
 of the edit are added about as often as removed, and if the corpus supports the foil. It also costs little if it keeps a
-balance: on the whole, foils should not be longer than their captions, less likely, or of rarer words. Edits are
+balance: on the whole, foils should not be longer or less likely than their captions, or have rarer words. Edits are
 therefore taken about equally often, and few foils must be left out because their edit is too frequent.
 
 The foils of a kind must keep these limits. Each limit is a number of foils or a share of them, whichever is more:
 
-- the 20 most frequent edits together make at most 70 foils, or 35 %;
-- a single edit makes at most 20 foils, or 2 %; of fewer than 100 foils, it makes at most 3, or 20 % (except in swaps,
-  which add and remove no words);
+- the 20 most frequent edits together account for at most 70 foils, or 35 %;
+- a single edit accounts for at most 20 foils, or 2 %; if there are fewer than 100 foils, for at most 3, or 20 % (swaps
+  are exempt from this, because they add and remove no words);
 - of more than 100 foils, at most 55 % are less likely than their captions;
 - the numbers of longer and of shorter foils differ by at most 10, or 10 %;
-- in foils of counts, the numbers of times that a word is added and removed differ by at most 4, or 0.4 %; for a counted
-  thing (`two dogs`), by at most 2, or 0.2 %. Number words therefore do not show which of two texts is the foil.
+- in foils that change a number, a word is added about as often as it is removed: the difference is at most 4, or 0.4 %.
+  For a number with its noun (`two dogs`), it is at most 2, or 0.2 %. Number words therefore do not show which of two
+  texts is the foil.
 """
 
 from __future__ import annotations
@@ -123,7 +124,9 @@ def _sign(value: float) -> int:
 
 
 def _chosen(rows: Iterable[Sequence[Option]], kind: str, options: MakerOptions) -> _Choice:
-    """Choose up to `options.foils` foils of a kind from each row, that is, from the foils of one caption."""
+    """Choose up to `options.foils` foils of a kind for each caption. Each row of `rows` holds the possible foils of one
+    caption.
+    """
     return _Choice(kind, options, sorted(rows, key=lambda row: max((o.gap, o.text) for o in row), reverse=True))
 
 
@@ -133,7 +136,7 @@ class _Choice:
     """
 
     def __init__(self, kind: str, options: MakerOptions, rows: Sequence[Sequence[Option]]) -> None:
-        """Choose from `rows`, one after the other; each holds the possible foils of one caption."""
+        """Choose foils row by row; each of the `rows` holds the possible foils of one caption."""
         self.kind, self.options = kind, options
         self.total = self.unlikely = 0
         self.limit = max(2, int(MOST_OF_ALL * len(rows)))  #: how often one edit may be taken
@@ -204,22 +207,23 @@ class _Choice:
         return option.gap < 0 and self.unlikely >= self._most_unlikely()
 
     def _most_unlikely(self) -> int:
-        """Return how many of the foils may be less likely than their captions."""
+        """Return the limit on foils that are less likely than their captions, as a number of foils."""
         if not self.options.matched:
             return self.total + 1
         likely = self.total - self.unlikely
         return max(int(LESS_LIKELY / (1 - LESS_LIKELY) * likely), FEW - likely)
 
     def _is_uneven(self, option: Option) -> bool:
-        """Return True if, with this foil added, the foils longer than their captions would outnumber the shorter ones
-        too much, or the reverse.
+        """Return True if, with this foil added, foils longer than their captions would far outnumber foils shorter than
+        theirs, or the reverse.
         """
         more = (self.sums[0] + option.length) * option.length
         return self.options.matched and more > max(ANY_MORE, MORE_OF_A_LENGTH * (self.total + 1))
 
     def _is_one_sided(self, option: Option, one: int) -> bool:
-        """Return True if a foil of a count would let one of its words be added much more often than removed, or the
-        reverse. `one` is 1 if the foil is not yet among the chosen ones, else 0.
+        """Return True if, with this foil chosen, one of its words would be added much more often than removed, or the
+        reverse. Only foils that change a number are limited in this way. `one` is 0 if the foil is already among the
+        chosen ones, else 1.
         """
         if not self.options.matched or not self.kind.startswith("replace-count"):
             return False
@@ -239,8 +243,8 @@ class _Choice:
         """Return True if the most frequent edits have no more than their allowed share of `total` foils. `counts` says
         how often each edit is taken, in descending order, and `most` is the highest of these counts.
 
-        For swaps, and if the option `matched` is off, the limit for a single edit is not lowered when there are few
-        foils.
+        The limit for a single edit is lower when there are few foils, but not for swaps or if the option `matched` is
+        off.
         """
         share = min(MOST, max(3, MOST_OF_FEW * total)) if self.options.matched and self.kind[:4] != "swap" else MOST
         top = max(MOST_OF_TOP, OF_TOP * total)

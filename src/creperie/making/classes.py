@@ -3,7 +3,7 @@
 A class has members, which may replace each other. It also covers the hyponyms of some nouns in WordNet; a member may
 replace these, too. A replacement is plausible if everything that the caption says of the thing could also be said of
 the new one. For this, the class lists the verbs and prepositions that fit all its members. In addition, WordNet must
-not define the old noun by another word of the caption, or the reverse.
+not define the old noun by another word of the caption, or that word by the old noun.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def classes() -> tuple[ThingClass, ...]:
 @cache
 def _above(noun: str) -> frozenset[str]:
     """Return the words of a noun's first sense in WordNet and of all its hypernyms, if this sense is something to see.
-    The set is empty if the first sense is a living thing or food but the noun also names a thing, like `coaster` or
-    `grinder`.
+    The set is also empty for a noun such as `coaster` or `grinder`, whose first sense is a living thing or food but
+    which also names a thing.
     """
     net = open_wordnet()
     senses = common_senses(noun)[:3]
@@ -131,8 +131,8 @@ def _is_peculiar(modifier: Any, new: str) -> bool:
 
 def links_of(noun: Any) -> set[str]:
     """Return the words that link a noun to the rest of its caption: the verb, or the preposition and, in some cases,
-    the word on which it depends. A noun that is joined to another by `and` has the links of that noun. A noun without
-    any has the link `shown`.
+    the word on which it depends. A noun that is joined to another by `and` has the links of that noun. A noun that
+    nothing links to other words has the link `shown`.
     """
     first = noun
     while first.dep_ == "conj" and first.head.tag_[:2] == "NN":

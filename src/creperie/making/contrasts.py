@@ -128,8 +128,8 @@ def _attributes(doc: Any) -> list[Attribute]:
 
 
 def _family(token: Any, known: set[int]) -> str:
-    """Return the aspect that a word may describe, such as the surface or the size; empty if it describes none. `known`
-    are the indices of descriptive adjectives.
+    """Return the aspect of a thing that a word may describe, such as its surface or its size; empty if there is none.
+    `known` holds the indices of descriptive adjectives.
     """
     after = token.nbor(1) if token.i + 1 < len(token.doc) else token
     if _is_half(token):
@@ -154,14 +154,14 @@ def _family(token: Any, known: set[int]) -> str:
 
 
 def _is_half(token: Any) -> bool:
-    """Return True for the first half of a look of two words, as `dark` in `dark haired`."""
+    """Return True for the first word of a two-word description of looks, such as `dark` in `dark haired`."""
     after = [t.lower_ for t in token.doc[token.i + 1 : token.i + 3] if t.text != "-"]
     return after[:1] != [] and after[0] in frames()["halved"]
 
 
 def _span(token: Any, family: str, known: set[int]) -> tuple[int, int]:
     """Return the span [start, end) of an attribute that begins with `token`: neighbouring words that describe the same
-    aspect, with words for a shade.
+    aspect, together with words for a shade, such as `dark`.
     """
     doc, start, end = token.doc, token.i, token.i + 1
     if family not in ("surface", "size"):
@@ -256,8 +256,8 @@ def _described(doc: Any, start: int, end: int) -> Any | None:
 
 
 def _noun_after(doc: Any, end: int) -> Any | None:
-    """Return the last noun of the row of nouns directly after a modifier that ends at `end`. The parse is not used.
-    Return None if no noun follows.
+    """Return the last of the nouns after a modifier that ends at `end`; None if no noun follows. Words are judged by
+    their tags, not by the parse.
     """
     noun = None
     for t in doc[end:]:
@@ -308,8 +308,8 @@ def are_opposed(left: Attribute, right: Attribute) -> bool:
 
 
 def _why_unfit(scene: ParsedScene, left: Attribute, right: Attribute, corpus: WordCounts) -> str:
-    """Return why two attributes cannot change places; empty if they can. They can if they describe two things that can
-    be told apart, and if each attribute could describe the other thing.
+    """Return why two attributes cannot change places; empty if they can. It must be possible to tell the two things
+    apart, and each attribute must suit the other thing.
     """
     one, other = left.noun, right.noun
     if one == other:

@@ -40,8 +40,8 @@ def number_of(token: Any) -> int:
 
 
 def has_single_thing(noun: Any) -> bool:
-    """Return True if a noun is followed by a single thing that goes with it alone, as `heart pendant` does in `a
-    necklace with heart pendant`, or if its words are told again with `the same`.
+    """Return True if the thing that a noun names comes with a single other thing, as in `a necklace with heart
+    pendant`, or if the word `same` follows anywhere in the caption.
     """
     doc = noun.doc
     if any(t.lower_ == "same" and t.i > noun.i for t in doc):
@@ -108,7 +108,7 @@ def is_part(left: Any, right: Any) -> bool:
 
 
 def _counted(number: Any) -> Any | None:
-    """Return the noun to which a number or `a` belongs; None if there is none."""
+    """Return the noun that a number or the article `a` counts; None if there is none."""
     doc, i = number.doc, number.i
     near = {t.lower_ for t in doc[max(0, i - 2) : i]}
     if near & {"least", "than", "-", "about", "some", "nearly", "number", "including", "up", "under", "over"}:

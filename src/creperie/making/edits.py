@@ -132,7 +132,7 @@ def other_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
 
 def _fitting(noun: Any, base: str, others: Iterable[str], bases: list[str]) -> Iterator[str]:
     """Yield those of the nouns `others` that can replace `noun`, given its article and the other nouns of its caption.
-    `base` is the dictionary form of `noun`, and `bases` are those of all words in the caption.
+    `base` is the dictionary form of `noun`, and `bases` holds the dictionary forms of all words in the caption.
     """
     doc = noun.doc
     things_said = {base for t, base in zip(doc, bases) if t.tag_ in ("NN", "NNS")}
@@ -174,8 +174,8 @@ def _is_plain_name(span: Sequence[Any]) -> bool:
 
 @cache
 def rivals(noun: str) -> tuple[str, ...]:
-    """Return the nouns that can replace a noun: its replacements in the word lists, and nouns of the same kind whose
-    own replacements include it.
+    """Return the nouns that can replace a noun: its replacements in the word lists, and nouns of the same kind that it
+    can replace.
     """
     kind = kind_of(noun)
     back = [w for w in (nouns_of(kind) if kind else ()) if noun in listed_for(w)]
@@ -282,8 +282,8 @@ def other_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
 
 
 def other_genders(doc: Any) -> Iterator[CaptionEdit]:
-    """Yield the edit that changes the gender of all pronouns (`his` → `her`). There is one only if the caption names
-    exactly one person, by a noun such as `person` that does not tell the gender.
+    """Yield the edit that changes the gender of all pronouns (`his` → `her`). Yield nothing unless the caption names
+    exactly one person, with a noun such as `person` that does not show the gender.
     """
     people = [t for t in doc if t.tag_ in ("NN", "NNP", "NNS", "NNPS") and sort_of(t) == "person"]
     names = any(t.tag_ in ("NNP", "NNPS") and t.i for t in doc if t.dep_ in (*SUBJECTS, "dobj", "pobj", "dative"))
@@ -369,8 +369,8 @@ def stands_alone(adjective: Any) -> bool:
 
 
 def may_be(new: str, noun: Any, corpus: WordCounts) -> bool:
-    """Return False if the word lists give a reason against the adjective `new` before a noun, as with `pink` before
-    `sky`; else True. A pair of words that occurs in the corpus is allowed.
+    """Return False if the word lists rule out the adjective `new` before a noun, as they rule out `pink` before `sky`;
+    else True. A pair of words that occurs in the corpus is allowed.
     """
     base, dimension = base_of(noun), dimension_of(new)
     kind = kind_of(base)

@@ -115,13 +115,15 @@ def is_tied(noun: Any) -> bool:
 
 
 def is_taken(noun: Any) -> bool:
-    """Return True if a noun names somebody of whom a picture is taken, and not who a picture only shows."""
+    """Return True if a noun names somebody whose picture is being taken, as in `takes a photo of a man`, and not
+    somebody whom an existing picture shows.
+    """
     whole = noun.head.head
     return base_of(whole) in frames()["likenesses"] and base_of(whole.head) == "take"
 
 
 def owns(noun: Any, thing: Any) -> bool:
-    """Return True if a noun names the owner of a thing or a body: `the sleeve of a tailor`, `a passenger's bag`."""
+    """Return True if a noun names the owner of a thing or body part: `the sleeve of a tailor`, `a passenger's bag`."""
     if not (noun.dep_ == "poss" or noun.head.lower_ == "of"):
         return False
     somebody = sort_here(noun) in (*ANIMATE, "name") and topics(base_of(noun))[:1] != (14,)
@@ -197,7 +199,7 @@ def _names_somebody(noun: Any) -> bool:
 
 
 def _follows_the(noun: Any) -> bool:
-    """Return True if a name stands after `the`, as that of a place does: `the Col de Marsan`."""
+    """Return True if a name follows `the`, as names of places often do: `the Col de Marsan`."""
     doc, start = noun.doc, noun.i
     while (
         start
@@ -250,7 +252,7 @@ def exchanged_names(left: Any, right: Any) -> str:
 
 
 def _may_be_action(word: Any) -> bool:
-    """Return True if a word that was taken for part of a name may say what somebody does: `a kneeling woman`."""
+    """Return True if a word that was read as part of a name may instead describe an action: `a kneeling woman`."""
     after = word.nbor(1) if word.i + 1 < len(word.doc) else word
     return word.lower_.endswith("ing") and after.tag_[:2] == "NN" and not is_name(f"{word.lower_} {base_of(after)}")
 
@@ -370,13 +372,13 @@ def _is_torn(doc: Any, start: int, end: int) -> bool:
 
 
 def is_many(noun: Any) -> bool:
-    """Return True if a noun, without others joined to it, is in the plural or stands for several people."""
+    """Return True if a noun is in the plural or stands for several people. Nouns that are joined to it do not count."""
     several = ("they", "them", "we", "us", "police", "people", "faithful")
     return noun.lower_ in frames()["many"] or noun.tag_ in ("NNS", "NNPS") or noun.lower_ in several
 
 
 def _is_crossed(noun: Any) -> bool:
-    """Return True if the verb of a noun shows the other number: `her team drink`, `a group of kids are waving`."""
+    """Return True if a noun and its verb differ in number: `her team drink`, `a group of kids are waving`."""
     many = verb_number(noun.head) if noun.dep_ in ("nsubj", "nsubjpass") and not dependents(noun, "conj") else None
     return many is not None and many != is_many(noun)
 
@@ -389,7 +391,7 @@ def _tells_many(doc: Any) -> bool:
 
 
 def _agrees(noun: Any) -> bool:
-    """Return True if the verb that must agree with this noun is known, or if no verb has to agree with it."""
+    """Return True if it is known which verb must agree with this noun, or that no verb has to."""
     if is_subject(noun):
         return bool(noun.head.tag_[:2] == "VB") or noun.dep_ == "conj"
     return noun.dep_ in ("dobj", "pobj", "dative", "conj", "attr", "poss") or (

@@ -2,8 +2,8 @@
 
 Annotations are read in the published formats: COCO instances, Visual Genome, VRD and GQA. Facts that say something
 different about the same things (a cat left of a dog, a cat right of a dog) exclude each other. If one photograph shows
-the first of two such facts and another shows the second, the two are twins. Places and sizes are those in the picture,
-and every sentence says so (never "left" from a person's point of view).
+the first of two such facts and another shows the second, the two photographs are twins. Places and sizes are those in
+the picture, and every sentence says so (never "left" from a person's point of view).
 """
 
 from __future__ import annotations
@@ -152,7 +152,9 @@ def _box(left: float, top: float, width: float, height: float) -> Box:
 
 
 def _extent(things: Mapping[Any, AnnotatedThing]) -> tuple[float, float]:
-    """Return the smallest (width, height) that contains all boxes, for formats without the size of the photograph."""
+    """Return the smallest (width, height) that contains all boxes, for formats that do not give the size of the
+    photograph.
+    """
     boxes = [thing.box for thing in things.values()]
     return max((b[0] + b[2] for b in boxes), default=0.0), max((b[1] + b[3] for b in boxes), default=0.0)
 
@@ -297,9 +299,9 @@ def _coloured(names: Names, things: tuple[AnnotatedThing, AnnotatedThing]) -> It
 
 
 def _outnumbered(groups: Mapping[str, Group], smallest: float) -> Iterator[SceneFact]:
-    """Yield a fact for each pair of names if there are far more things with one name than with the other: if n things
-    have the other name, more than `2n + 1` large enough things must have this one. The fact then stays true even if
-    annotators overlooked a thing.
+    """Yield a fact for each pair of names if there are far more things with the first name than with the second, or the
+    reverse. If n things have the rarer name, more than `2n + 1` things with the other name must be large enough. The
+    fact then stays true even if annotators overlooked a thing.
     """
     for names in combinations(groups, 2):
         for first, (one, other) in enumerate((names, names[::-1])):
@@ -365,8 +367,8 @@ def _is_within(thing: AnnotatedThing, other: AnnotatedThing) -> bool:
 
 
 def _is_countable(image: AnnotatedImage, name: str, things: Group) -> bool:
-    """Return True if people would agree on the number of these things, as they would not for bottles on a shelf or
-    parts of a couch.
+    """Return True if people would agree on the number of these things. They would not agree, for example, on the number
+    of bottles on a shelf or of parts of a couch.
     """
     smallest = min(t.area for t in things)
     plain = name in read_data("facts")["counted"] and smallest >= COUNTED * image.width * image.height

@@ -118,7 +118,7 @@ class Alternation:
 
 
 def _is_reversible(event: GrammarEvent) -> bool:
-    """Return True if each argument could take the other's role, and the result would describe a different event."""
+    """Return True if the two arguments could exchange their roles, and the result would describe a different event."""
     both = [lemma(phrase.head, "NNS") for phrase in (event.first, event.second)]
     if both[0] == both[1]:
         return False
@@ -133,7 +133,7 @@ def _is_reversible(event: GrammarEvent) -> bool:
 
 
 def _is_called_the(phrase: Phrase) -> bool:
-    """Return True if a phrase is a name with `the`, as that of a place: `the Pont de Verne`."""
+    """Return True if a phrase is a name with `the`, as places may have: `the Pont de Verne`."""
     return phrase.words[0].lower() == "the" and phrase.words[-1][:1].isupper() and not is_common(phrase.head)
 
 

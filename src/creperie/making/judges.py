@@ -54,8 +54,8 @@ def is_open(candidate: Candidate) -> bool:
 
 
 def what_a_judge_would_add(missing: Mapping[str, Mapping[str, int]]) -> str:
-    """Return a note on the foils that a judge could add, that is, those that were not made because no rule finds them
-    plausible; empty if there are none.
+    """Return a note on the foils that a judge could add; empty if there are none. These foils were not made because no
+    rule finds them plausible.
 
     `missing` maps each kind of foil to the reasons why captions have no foil of this kind, and each reason to the
     number of captions.

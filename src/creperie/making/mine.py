@@ -2,9 +2,9 @@
 images.
 
 P1 is a caption. P2 is a true caption of the same image with subject and object exchanged or, if there is none, the
-converse of P1. N are the three captions most similar to P1 (Jaccard) among all captions of other images. The
-published method ends here; experts then choose among these captions and correct them. By default a triplet must also
-be decidable without the image (`lang/logic.py`): P1 entails P2 and contradicts N.
+converse of P1. N stands for three foils: the captions of other images that are most similar to P1 (by Jaccard
+similarity). The published method ends here; experts then choose among these captions and correct them. By default a
+triplet must also be decidable without the image (`lang/logic.py`): P1 entails P2 and contradicts N.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ class SpatialMiner(Maker):
         """Return, as foils, the captions of other images that are most similar to the source. Unless the option
         `as_published` is set, only captions that contradict the source are returned.
 
-        The three most similar captions are returned, and all others that are as similar as the third. The most
-        similar come first and, among equals, those that contradict the source.
+        There are three of them, or more if others are as similar as the third. The most similar captions come first; of
+        equally similar ones, those that contradict the source.
         """
         known = {source.text, *source.others}
         images = frozenset(source.images)
@@ -152,8 +152,9 @@ def may_contradict(one: Spatial, other: Spatial) -> bool:
     """Return whether two spatial captions may contradict each other. This quickly rules out most pairs of captions;
     `truth` (lang/truth.py) decides about the others.
 
-    Captions that name the same two things may contradict each other. So may captions that differ in one of the
-    things, if the relation in `other` is the one in `one` or follows from it.
+    Captions that name the same two things may contradict each other. Captions that differ in one of the two things may
+    also contradict each other if they state the same relation, or if the relation in `other` follows from the one in
+    `one`.
     """
     if one.things == other.things:
         return True

@@ -185,7 +185,7 @@ def _there_is_no(noun: Any) -> str:
 
 
 def append_absence(doc: Any, rng: Random, as_published: bool) -> Negated | None:
-    """Return the caption followed by a sentence that says that one of its things is not there; None if it names no
+    """Return the caption followed by a sentence that denies one of its things (`There is no cat.`); None if it names no
     thing.
     """
     nouns = objects(doc)
@@ -193,8 +193,8 @@ def append_absence(doc: Any, rng: Random, as_published: bool) -> Negated | None:
 
 
 def replace_by_something(doc: Any, rng: Random, as_published: bool) -> Negated | None:
-    """Return the caption with a thing replaced by `something`, followed by a sentence that says that there is no such
-    thing; None if no thing can be replaced.
+    """Return the caption with a thing replaced by `something`, and then a sentence that denies this thing (`There is no
+    cat.`). Return None if no thing can be replaced.
     """
     nouns = [n for n in objects(doc) if n.dep_ in ("dobj", "pobj")]
     nouns = [n for n in nouns if n.head.dep_ != "prep" or n.head.head.lower_ not in vague_nouns()]  # a group of people

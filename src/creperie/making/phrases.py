@@ -183,8 +183,8 @@ def has_possessor(noun: Any) -> bool:
 
 
 def outer(noun: Any) -> Any:
-    """Return the noun that stands for this one in the sentence: `group` for the `men` in `a group of men`; otherwise
-    the noun itself.
+    """Return the noun that takes the place of this one in the sentence: `group` for `men` in `a group of men`. Return
+    the noun itself if there is no such noun.
     """
     above = noun.head.head if noun.head.lower_ == "of" else noun
     return above if above is not noun and of_group(above) == noun else noun

@@ -130,8 +130,8 @@ def judged_by(judge: str, verdict: CandidateVerdict) -> CandidateVerdict:
 
 
 def _consistent(verdicts: list[CandidateVerdict], whole: bool) -> list[CandidateVerdict]:
-    """Return the verdicts, after rejecting every candidate that repeats another one of its item. If `whole`, a single
-    rejection rejects all candidates of the item.
+    """Return the verdicts, and reject every candidate that repeats another candidate of the same item. If `whole`, an
+    item with a rejected candidate loses all its candidates.
     """
     keys = [(v.candidate.subset, word_key(v.candidate.text)) for v in verdicts]
     accepted = [k for k, v in enumerate(verdicts) if not v.reason]
@@ -255,8 +255,8 @@ class Maker:
         return False
 
     def keep_ledger(self, folder: Path, job: Mapping[str, Any]) -> None:
-        """Record the cost in a file in this folder, so that a resumed job includes what was paid before. The default
-        does nothing.
+        """Record the cost in a file in this folder, so that a resumed job includes what was paid before. The base class
+        does nothing here.
         """
 
     def propose(self, sources: Sequence[SourceCaption]) -> Iterable[Proposal]:

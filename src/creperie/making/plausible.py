@@ -64,9 +64,8 @@ def _is_vouched_thing(old: Any, new: str) -> bool:
 
 
 def _is_told_by_place(old: Any, base: str, new: str) -> bool:
-    """Return True if the rest of a caption tells which of two things it must be, `base` or `new`. This is so for snow
-    in winter sports, an animal in or beside water, a field where people play, and a seat
-    of several people.
+    """Return True if the rest of a caption shows that the thing must be `base` and not `new`, or the reverse. This is
+    so for snow in winter sports, an animal in or beside water, a field where people play, and a seat of several people.
     """
     about = {base_of(t) for t in old.doc if t != old}
     many = [t for t in old.doc if t.tag_[:2] == "NN" and sort_of(t) in ANIMATE]
@@ -84,8 +83,9 @@ def _is_told_by_place(old: Any, base: str, new: str) -> bool:
 
 
 def may_both_hold(old: Any, new: str) -> bool:
-    """Return True if a caption may stay true with the noun `new` for `old`: a statue stands in many fountains, and what
-    is merely listed leaves room for more, as in `a bathroom with a toilet` and `a van and two cars outside a bank`.
+    """Return True if a caption may stay true when the noun `new` replaces `old`, because the picture may show both
+    things. A statue may stand in a fountain, and a list such as `a bathroom with a toilet` or `a van and two cars
+    outside a bank` need not be complete.
     """
     if any({base_of(old), new} == {*pair} for pair in frames()["together"]):
         return True
@@ -105,8 +105,8 @@ def may_both_hold(old: Any, new: str) -> bool:
 
 
 def fits_only_old(old: Any, new: str) -> bool:
-    """Return True if other words tell how a noun is meant or what its thing is for, so that `new` cannot replace it:
-    `chinos in sand`, `a children's bedroom`, `a red fish`.
+    """Return True if `new` cannot replace a noun because other words fit only the old one. They show its meaning
+    (`chinos in sand`), its purpose (`a children's bedroom`) or its colour (`a red fish`).
     """
     if any(c.dep_ == "poss" and c.tag_[:2] == "NN" for c in old.children):
         return True
@@ -166,7 +166,7 @@ def _is_vouched_look(old: Any, new: str) -> bool:
 
 def is_made(noun: Any, senses: int = 1) -> bool:
     """Return True if a noun names a man-made thing: the word lists say so, or its first sense in WordNet is an
-    artefact. If the noun has no kind in the word lists, one of its first `senses` senses is enough.
+    artefact. For a noun of unknown kind, it is enough that one of its first `senses` senses is an artefact.
     """
     base, sort = base_of(noun), sort_of(noun)
     return sort in MADE or _ARTEFACT in topics(base)[: 1 if sort else senses]
@@ -207,9 +207,7 @@ def _listed_words(name: str) -> list[str]:
 
 
 def other_states(state: str, noun: Any) -> list[str]:
-    """Return states that exclude `state` and in which the thing that a noun names could also be, such as *closed* for
-    an *open* door.
-    """
+    """Return states that exclude `state` but are possible for the same thing, such as *closed* for an *open* door."""
     if is_explained(state, noun):
         return []
     filled = any(c.lower_ in ("of", "with") for c in noun.rights) and state in frames()["filled"]
@@ -218,8 +216,8 @@ def other_states(state: str, noun: Any) -> list[str]:
 
 
 def is_explained(state: str, noun: Any) -> bool:
-    """Return True if the rest of a caption tells what a thing is compared with: a woman who is older than a girl beside
-    her. `Light` may say what a thing weighs.
+    """Return True if the opposite of `state` would not fit. `older` may compare a woman with a girl in the same
+    caption, and `light` may describe the weight of a thing.
     """
     if state in ("older", "younger"):
         return any(t.tag_[:2] == "NN" and t != noun and sort_of(t) == "person" for t in noun.doc)
@@ -227,7 +225,7 @@ def is_explained(state: str, noun: Any) -> bool:
 
 
 def may_be_of(noun: Any, stuff: str) -> bool:
-    """Return True if the thing that a noun names is often of this material, by the table of frames.json."""
+    """Return True if the thing that a noun names is often made of the material `stuff`, according to frames.json."""
     return stuff in frames()["stuffs"] and is_listed(noun, [frames()["stuffs"][stuff]])
 
 
@@ -266,8 +264,8 @@ def size_of(noun: Any) -> int:
 
 
 def are_of_one_size(left: Any, right: Any) -> bool:
-    """Return True if two things are about equally large, so that each could be at the other's place. Food changes
-    places only with food, and clothes only with clothes.
+    """Return True if two things are about equally large, so that each could take the other's place. Food changes places
+    only with food, and clothes only with clothes.
     """
     sorts = [sort_of(t) if sort_of(t) in ("food", "clothing") else "" for t in (left, right)]
     return sorts[0] == sorts[1] and size_of(left) == size_of(right) > 0
@@ -277,11 +275,11 @@ def may_be_done(
     verbs: list[str], nouns: list[str], sorts: tuple[str, str], many: tuple[bool, bool], said: Iterable[str]
 ) -> bool:
     """Return True if each of two people or animals, named by `nouns`, could do to the other what the verbs say. `many`
-    says which of them are several, and `said` are the words before them.
+    says for each noun whether it names several, and `said` holds the words before the nouns.
 
-    Two people could do anything that does not take an office. An adult and a child, or a group and one person, could do
-    anything that does not take an adult's strength, either. Animals could only do what frames.json lists for them.
-    Nobody who is helpless could do anything.
+    Two people could do anything for which neither needs an office, such as that of a judge. For an adult and a child,
+    or a group and one person, actions that need an adult's strength are excluded as well. Animals could do only what
+    frames.json lists for them. If one of the two is helpless, the result is False.
     """
     if not {*frames()["helpless"]}.isdisjoint(map(str.lower, said)) or any(
         age_of(noun) == "baby" or any(is_above(word, noun, 1) for word in frames()["weak"]) for noun in nouns

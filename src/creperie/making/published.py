@@ -133,9 +133,9 @@ def _alone(token: Any) -> tuple[int, int]:
 
 @cache
 def for_object(noun: str) -> tuple[str, ...]:
-    """Return replacements for a noun: those in creperie's lists of contrasts. If there are none, return co-hyponyms
-    in WordNet of the noun's first sense or, if this is not a visible thing, of its second; none if neither is
-    visible.
+    """Return replacements for a noun: those in creperie's lists of contrasts. If there are none, return co-hyponyms in
+    WordNet of its first sense or, if this is not a visible thing, of its second. Return an empty tuple if neither sense
+    is visible.
     """
     own = contrasts(read_data("contrasts")["objects"], noun)
     if own:
@@ -182,8 +182,8 @@ def for_action(verb: str) -> tuple[str, ...]:
 
 
 def contrasts(groups: list[list[str]], word: str) -> tuple[str, ...]:
-    """Return the other words of a group that contains this word; none if no group does. Of several such groups, the one
-    that begins with this word is taken, or else the first.
+    """Return the other words of the group that contains this word; empty if no group does. If several groups contain
+    it, use the one that begins with it or, if none does, the first.
     """
     for group in sorted(groups, key=lambda g: g[0] != word):
         if word in group:
@@ -192,8 +192,8 @@ def contrasts(groups: list[list[str]], word: str) -> tuple[str, ...]:
 
 
 def _close_words(net: WordNet, synset: Synset) -> Iterable[str]:
-    """Yield the words that are too close to a synset to replace its words: those of the synset itself, of all its
-    hypernyms and of its direct hyponyms.
+    """Yield the words that are too close in meaning to replace a word of the synset: the words of the synset itself, of
+    all its hypernyms and of its direct hyponyms.
     """
     for s in (synset, *net.above(synset), *net.follow(synset, HYPONYM)):
         yield from (w.lower() for w in s.words)

@@ -108,8 +108,8 @@ def _counted_exactly(doc: Any) -> Iterator[CaptionEdit]:
 
 def is_uncounted(noun: Any, group: Any = None) -> bool:
     """Return True if the number of a thing cannot be changed by itself. This is so for a part of something, one of a
-    pair, a time and a measure. It is also so for things that surround another (`trees` in `a deer among trees`), and if
-    another noun than `group` groups or measures the thing (`a bowl of plums`).
+    pair, a time and a measure. It is also so for things that surround another (`trees` in `a deer among trees`), and
+    for a thing that is grouped or measured by a noun (`a bowl of plums`), unless that noun is `group`.
     """
     if base_of(noun) in ("clock", "face", "side") and any(t.lower_ == "tower" for t in noun.doc):
         return True  # there may be more behind
@@ -182,7 +182,7 @@ def _refers_to_one(doc: Any, noun: Any, acts: bool) -> bool:
 
 
 def _may_do_together(noun: Any) -> bool:
-    """Return True if several people or things could do together what the caption says of a single one (`noun`)."""
+    """Return True if what the caption says of one person or thing (`noun`) could be true of several together."""
     doc, agrees = noun.doc, {t.i for t in agreeing(noun)}
     if noun.dep_ in ("nsubj", "nsubjpass") and noun.head.dep_ not in ("ROOT", "relcl"):
         return False
@@ -199,7 +199,7 @@ def _may_do_together(noun: Any) -> bool:
 
 
 def _has_one(noun: Any) -> bool:
-    """Return True if a noun is followed by one thing that it has or wears, as in `a toilet with a seat`."""
+    """Return True if the words after a noun say that it has or wears one thing, as in `a toilet with a seat`."""
     doc, i = noun.doc, noun.i
     link = doc[i + 1].lower_ if i + 2 < len(doc) else ""
     if link not in ("with", "in", "wearing"):
@@ -210,7 +210,7 @@ def _has_one(noun: Any) -> bool:
 
 
 def _is_bare(thing: Any) -> bool:
-    """Return True for a single piece of clothing without an article: `men with glasses and checkered shirt`."""
+    """Return True for a single piece of clothing without an article, such as `shirt` in `men with checkered shirt`."""
     worn = thing.tag_ == "NN" and thing.dep_ in ("pobj", "dobj", "conj") and is_worn(base_of(thing))
     return worn and not any(c.dep_ in ("det", "poss", "nummod", "conj") for c in thing.children)
 
@@ -263,7 +263,9 @@ def _is_about(verb: Any, noun: Any) -> bool:
 
 
 def _may_be_several(noun: Any) -> bool:
-    """Return True if the noun could as well be plural, because what it names is only held, seen or stood beside."""
+    """Return True if the noun could as well be plural, because somebody only holds or sees the thing or stands beside
+    it.
+    """
     link = noun.head
     if any(c.dep_ in ("relcl", "acl") for c in noun.rights) or sort_of(noun) == "clothing" or dependents(noun, "conj"):
         return False
@@ -332,13 +334,17 @@ def _made_one(doc: Any, number: Any, noun: Any) -> Iterator[CaptionEdit]:
 
 
 def _is_title(noun: Any) -> bool:
-    """Return True if what the parse takes for the verb of a noun is a role before a name: `Bulls quarterback Stone`."""
+    """Return True if the word after a noun is a person's role before a name, which the parse may have read as a verb:
+    `quarterback` in `Bulls quarterback Stone`.
+    """
     role, name = (noun.doc[min(noun.i + k, len(noun.doc) - 1)] for k in (1, 2))
     return role.tag_[:2] in ("VB", "NN") and topics(role.lower_)[:1] == (18,) and name.text[:1].isupper()
 
 
 def _is_told_of(noun: Any) -> bool:
-    """Return True if the verb of a subject is no action to be seen: `officials said`, `forks not included`."""
+    """Return True if a noun is the subject of a verb that names no visible action: `officials said`, `forks not
+    included`.
+    """
     verb = noun.head
     if noun.dep_ not in ("nsubj", "nsubjpass"):
         return False
@@ -366,7 +372,7 @@ def singled(doc: Any, number: Any, noun: Any) -> dict[int, str] | None:
 
 def _needs_several(doc: Any, noun: Any) -> bool:
     """Return True if other words show that a noun names several things: a word such as `together` or `wrestle`, or a
-    plural for what each of the things has, such as `bikes` in `two men on bikes`.
+    plural noun that gives each of them something of its own, such as `bikes` in `two men on bikes`.
     """
     if _tells_several([t for t in doc if t.lower_ not in frames()["some"] or t.head != noun]):
         return True

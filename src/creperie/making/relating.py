@@ -71,7 +71,7 @@ def _other_phrases(doc: Any) -> Iterator[CaptionEdit]:
 
 
 def _may_turn(span: Any) -> bool:
-    """Return True if a phrase can be replaced by the opposite one where it stands."""
+    """Return True if a phrase such as `from above` can be replaced by its opposite in this caption."""
     doc, old, before = span.doc, span.text.lower(), span.doc[max(0, span.start - 1)]
     after = doc[span.end].tag_[:2] if span.end < len(doc) else ""
     if old.startswith("from ") and after in ("DT", "PR", "CD"):
@@ -86,8 +86,8 @@ def _may_turn(span: Any) -> bool:
 
 
 def _ends_there(span: Any) -> bool:
-    """Return True if no further word belongs to a phrase. It may be followed by `of` if it names a part of a solid
-    thing, as in `at the edge of a table`.
+    """Return True if a phrase is complete, so that no later word belongs to it. If `of` follows, the phrase must name a
+    part of a solid thing, as in `at the edge of a table`.
     """
     doc, end = span.doc, span.end
     after = doc[end] if end < len(doc) else None
@@ -99,8 +99,8 @@ def _ends_there(span: Any) -> bool:
 
 
 def _without(link: Any) -> Iterator[CaptionEdit]:
-    """Yield the edit that replaces `with` by `without`: `a dog with a red collar` becomes `a dog without a collar`.
-    Adjectives of the missing thing are left out.
+    """Yield the edit that replaces `with` by `without` and omits the adjectives that follow: `a dog with a red collar`
+    becomes `a dog without a collar`.
     """
     doc, thing, owner = link.doc, dependent(link, "pobj"), link.head
     if thing is None or thing.tag_ not in ("NN", "NNS") or owner.tag_[:2] != "NN":
@@ -131,8 +131,8 @@ def _without(link: Any) -> Iterator[CaptionEdit]:
 
 
 def _alternatives(verb: Any) -> list[str]:
-    """Return the verbs for what one does instead with the same thing, such as `leave` for `enter` (a shop) and `push`
-    for `ride` (a bicycle).
+    """Return verbs for other actions with the same object, such as `leave` for `enter` (a shop) and `push` for `ride`
+    (a bicycle).
     """
     base, thing = base_of(verb), dependent(verb, "dobj")
     doer = next(iter(doers(verb)), None)

@@ -26,9 +26,9 @@ _STACKED = UPRIGHT | {"is on", "is under", "is underneath", "is against"}
 
 
 def why_absurd(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stated, str, str]], names: bool) -> str:
-    """Return why it would be absurd if two things changed places in the caption; empty if it would be plausible. Return
-    `NO_SWAP` if the caption says nothing about them that would then change. `links` are the facts in which both take
-    part. With `names`, only the names of the two things change places.
+    """Return why it would be absurd if two things changed places in the caption. Return an empty string if it would be
+    plausible, and `NO_SWAP` if everything that the caption says about them would stay the same. `links` are the facts
+    in which both take part. With `names`, only the names of the two things change places.
     """
     sorts = sort_here(left), sort_here(right)
     told = f"*{named(left)}* and *{named(right)}* could change places, but"
@@ -85,8 +85,8 @@ def _may_both_do(scene: ParsedScene, left: Any, right: Any, links: list[tuple[St
 
 
 def _are_unlike(left: Any, right: Any, links: list[tuple[Stated, str, str]]) -> bool:
-    """Return True if two people or groups have roles that are not each other's: a committee and a man, a batter and
-    anybody else, a player and an opponent, a sculptor and the one whom the statue shows.
+    """Return True if two people or groups have roles that they cannot exchange: a committee and a man, a batter and
+    anybody else, a player and an opponent, a sculptor and the person whom the statue shows.
     """
     both = left, right
     groups = [topics(base_of(t))[:1] == (14,) and t.lower_ != "police" for t in both]
@@ -102,8 +102,8 @@ def _are_unlike(left: Any, right: Any, links: list[tuple[Stated, str, str]]) -> 
 
 
 def _may_both_stand(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stated, str, str]]) -> bool:
-    """Return True if each of two things could be where the other is. Both must be of one size or side by side, and the
-    caption must not say more about the place of one of them. Two vehicles may do anything to each other.
+    """Return True if each of two things could be where the other is. The two must be equally large or side by side, and
+    the caption must not say anything else about the place of either. Two vehicles may also act on each other.
     """
     if sort_here(left) == sort_here(right) == "vehicle":
         linking = {i for f, *_ in links for i in (f.token, f.event)}
@@ -138,9 +138,9 @@ def _is_dressed(left: Any, right: Any, names: bool) -> bool:
 
 
 def _verbs_of(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stated, str, str]]) -> list[str]:
-    """Return the verbs of the facts in which two people take part (`links`), such as `chase`. A fact that says only
-    where one of them is counts as `be`. Without `links`, return the verbs for what either person does, but only those
-    that the word lists reserve for adults or for an office.
+    """Return the verbs of the facts in which two people take part (`links`), such as `chase`. If a fact says only where
+    one of them is, its verb is `be`. Without `links`, return the verbs for what either person does, but only those that
+    the word lists reserve for adults or for an office.
     """
     chosen = [f for f, *_ in links] or [f for t in (left, right) for f, role in scene.facts_of(t) if role == "agent"]
     events = {f.token: f.name for f in scene.reading.facts if not f.is_relation}
@@ -199,8 +199,8 @@ def is_beside(relation: str) -> bool:
 
 
 def _is_bare(scene: ParsedScene, fact: Stated, hung: bool = False) -> bool:
-    """Return True if the verb of a relation says only that something is there, unlike `walks` in `A man walks behind a
-    car.` If `hung`, the verb may also be `hang`.
+    """Return True if the verb of a relation says only that something is there, as `stands` does and `walks` does not.
+    If `hung`, the verb may also be `hang`.
     """
     verbs = {f.name for f in scene.reading.facts if not f.is_relation and f.token == fact.event}
     return verbs <= {*frames()["resting_things"], *(("hang",) if hung else ())}
@@ -223,8 +223,8 @@ def _are_ends_of_way(scene: ParsedScene, left: Any, right: Any) -> bool:
 
 
 def _are_placed_alike(scene: ParsedScene, left: Any, right: Any) -> bool:
-    """Return True if each of two things is in the same relation, but to different things: books on a bed and shirts on
-    a desk, or a hat that one person wears and a cap that another wears. Each could then be in the other's place.
+    """Return True if two things stand in the same relation to different things: books on a bed and shirts on a desk, or
+    a hat that one person wears and a cap that another wears. Each could then be in the other's place.
     """
     own, theirs = ([(f, role) for f, role in scene.facts_of(t)] for t in (left, right))
     pairs = [(f, g) for f, role in own for g, other in theirs if role == other and f is not g]

@@ -178,9 +178,8 @@ class RuleProposer:
         self, source: SourceCaption, doc: Any, kind: str, ranked: list[_Ranked], options: MakerOptions
     ) -> tuple[list[Candidate], str]:
         """Return the candidates of a kind and "" or, if there are none, an empty list and the reason. The `ranked`
-        edits become candidates, in order, until there are enough. An edit is left out unless its verdict by `truth` is
-        one that this kind of foil may have (see `WANTED`). If a model will judge the foils, the verdict may also be
-        "unknown".
+        edits become candidates, in order, until there are enough. Only edits are taken whose verdict by `truth` is
+        allowed for this kind of foil. If a model will judge the foils, the verdict "unknown" is allowed as well.
         """
         wanted = WANTED.get(kind.split("-")[0], WANTED["replace"]) + ((UNKNOWN,) if options.judge else ())
         most = max(MOST_KEPT, options.foils)
@@ -254,9 +253,9 @@ def _truth(source: SourceCaption, doc: Any, own: Reading, kind: str, edit: Capti
     things and facts.
 
     The foil is parsed. If the edit replaces only one word, the parse of the source is used instead, with the new word
-    in it. If this leaves open whether the foil is entailed or contradicted, two rules follow. An edit that states why
-    its foil is false (`told`) counts as contradicted or, if it is a swap, as unknown. For any other swap, the two
-    things are exchanged in the reading of the source, and the verdict on the result is returned.
+    in it. If neither entailment nor contradiction is found, two more rules apply. If the edit states why its foil is
+    false (`told`), the verdict is "contradicted" or, for a swap, "unknown". For any other swap, the two things are
+    exchanged in the reading of the source, and the verdict on the result is returned.
     """
     known = reworded_parse(doc, {edit.place: edit.word}) if edit.word else None
     fresh = truth(source.text, edit.text, source.others, own, known)
@@ -285,8 +284,8 @@ class _Ranked:
 
 
 def _spread(ranked: Sequence[_Ranked]) -> list[_Ranked]:
-    """Return the edits in another order: the first edit of every place in the caption, then the second of every
-    place, and so on.
+    """Return the edits in another order: first the best-ranked edit of each place in the caption, then the second of
+    each place, and so on.
     """
     used: Counter[int] = Counter()
     turns = []

@@ -150,7 +150,7 @@ def make_folder(
     force: bool = False,
     progress: Progress = silent,
 ) -> Made:
-    """Make a benchmark folder from captions. If it is interrupted, the same call resumes with the next batch."""
+    """Make a benchmark folder from captions. If the call is interrupted, repeat it: it resumes with the next batch."""
     folder, job = Path(out), job_of(maker, captions)
     with proposed(maker, captions.sources, job, folder, engine=engine, force=force, progress=progress) as outcomes:
         return finish(maker, captions, choose(maker, outcomes), folder)

@@ -1,9 +1,9 @@
 """Items from annotated photographs: twins, half-truths and confusions.
 
-Twins are two photographs that differ in the position, look or number of the same things. A half-truth item has a short
-true caption, the same with a true detail, and the same with that detail reversed: models that only match words prefer
-the longer false caption to the short true one. A confusion item has a caption of two things with their colours, and
-foils that assign these colours to the things in other ways.
+Twins are two photographs that differ in the position, look or number of the same things. A half-truth item has three
+captions: a short true one, a longer one with a true detail added, and one with the reverse of that detail added. Models
+that only match words prefer the longer false caption to the short true one. A confusion item has a caption of two
+things with their colours, and foils that assign these colours to the things in other ways.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ def scene_miner(name: str, options: MakerOptions, captions: Captions) -> TwinMin
 
 
 def contrast(one: SourceCaption, two: SourceCaption) -> str:
-    """Return the two contrasted words, such as `cat ↔ dog`; after numbers, also what is counted: `one ↔ two dog`."""
+    """Return the two contrasted words, such as `cat ↔ dog`. If they are numbers, the counted thing follows: `one ↔ two
+    dog`.
+    """
     about = str(one.tags["about"])
     states = sorted((str(one.tags["state"]), str(two.tags["state"])))
     return " ↔ ".join(states) + (f" {about}" if one.subset == "count" else "")

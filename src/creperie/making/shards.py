@@ -66,8 +66,8 @@ def make_shard(
     force: bool = False,
     progress: Progress = silent,
 ) -> Made:
-    """Make one share of the captions and return the result. If it is interrupted, the same call resumes at the next
-    batch.
+    """Process one shard of the captions and return the result. If the call is interrupted, repeat it: it resumes at the
+    next batch.
     """
     folder, own = Path(out), shard.of(captions.sources)
     maker = build_maker(request.maker, request.options, captions)  # from all captions: some makers search among them
@@ -103,7 +103,8 @@ def _write_shard(
 def merge_making(
     folders: Sequence[str | Path], out: str | Path, *, captions: Captions | None = None, force: bool = False
 ) -> Made:
-    """Write the benchmark of all shards, which equals that of a single job without shards, and return the result.
+    """Merge all shards into one benchmark, write it, and return the result. The benchmark equals that of a single job
+    without shards.
 
     Unless captions are given, they are read from the place that the shards record.
     """

@@ -143,8 +143,8 @@ def _permutation(kind: str, slots: Sequence[WordSlot], rng: Random) -> list[int]
 
 
 def word_order(text: str) -> str:
-    """Return the letters and digits of a text in lower case: two texts with the same words in the same order give the
-    same result.
+    """Return the letters and digits of a text in lower case. Texts with the same words in the same order have the same
+    result.
 
     >>> word_order("A dog runs .") == word_order(". a dog runs")
     True
@@ -164,7 +164,7 @@ def word_tokens(text: str) -> list[str]:
 
 
 def aro_caption(text: str) -> str:
-    """Return a caption cleaned as ARO does with all captions of its items.
+    """Return a caption cleaned as ARO cleans all captions of its items.
 
     >>> aro_caption('A dog (big): it "runs".  Yes! ')
     'a dog big it runs yes'
@@ -174,7 +174,9 @@ def aro_caption(text: str) -> str:
 
 
 def _as_published_items(source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
-    """Return items whose captions are cleaned as ARO does. Foils that then equal their caption are left out."""
+    """Return items whose captions are cleaned by ARO's rules. A foil that equals its caption after cleaning is left
+    out.
+    """
     items = []
     for item in with_source(source, accepted):
         cleaned = [aro_caption(c) for c in item.captions]

@@ -173,8 +173,8 @@ def _read(spec: str, images: str | Path | None) -> Captions:
 
 
 def first_or_drawn(captions: Captions, limit: int | None = None, sample: int | None = None, seed: int = 0) -> Captions:
-    """Return the first `limit` captions (all if None). If `sample` is given, return that many of them, drawn at random
-    and in their original order.
+    """Return the first `limit` captions (all if None). If `sample` is given, return only `sample` of these captions,
+    drawn at random but in their original order.
     """
     if limit is not None:
         captions = replace(captions, sources=captions.sources[:limit])

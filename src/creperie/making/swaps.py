@@ -1,10 +1,11 @@
 """Swaps of two things in a caption: their whole phrases change places, or only their names do.
 
 Swaps are found in the reading of a caption, that is, its things and facts. Two things can change places if they have
-different roles there: who does something, to whom it is done, who receives it, what is where. They also can if both
-are in the same relation but to different things (`books on a bed, shirts on a desk`), or if they are people and each
-does something of their own. The verdict of `truth` decides later which swaps are false. A swap is plausible if both
-things are of the same kind and of equal rank; any other swap is absurd, and made only if the options ask for it.
+different roles there: who does something, to whom it is done, who receives it, what is where. Two things can also
+change places if they stand in the same relation to different things (`books on a bed, shirts on a desk`), or if they
+are people who each do something of their own. The verdict of `truth` decides later which swaps are false. A swap is
+plausible if both things are of the same kind and of equal rank; any other swap is absurd, and made only if the options
+ask for it.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _PLACED = re.compile("(?<![DJN])(D?J*N+)(I)(D?J*N+)[,:C]+(D?J*N*[NV])(I)(D?J*N+)
 
 
 def swapped_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
-    """Yield edits that swap the names of two things, but leave their numbers and attributes in place."""
+    """Yield edits that swap the nouns for two things but leave their numbers and attributes in place."""
     return _swaps(doc, corpus, names=True)
 
 
@@ -129,9 +130,9 @@ def exchangeable(scene: ParsedScene, names: bool = False) -> Iterator[tuple[Any,
 
 
 def _is_tied_to_number(left: Any, right: Any, names: bool) -> bool:
-    """Return True if the words after one of two nouns, which stay where they are, would not fit the other noun. In `a
-    driver who is stuck in traffic`, the clause does not fit `drivers`, and `a woman holding a pole` cannot become a
-    dog.
+    """Return True if exchanging two nouns would leave words after one of them that do not fit the other. `drivers`
+    cannot replace `driver` in `a driver who is stuck in traffic`, nor `dog` replace `woman` in `a woman holding a
+    pole`.
     """
     after = [c for t in (left, right) for c in t.rights]
     clauses = any(c.dep_ in ("relcl", "acl") for c in after)
@@ -204,9 +205,8 @@ def _leaves_pronoun(left: Any, right: Any, names: bool) -> bool:
 
 
 def _is_mutual(fact: Stated, role: str, other: str) -> bool:
-    """Return True if there is no point in exchanging two things with these roles in a fact. If the fact is mutual, the
-    meaning stays the same. For `wear`, `in`, and relations that need many things (such as `among`), the result makes no
-    sense.
+    """Return True if exchanging two things with these roles in a fact is pointless. If the fact is mutual, the meaning
+    stays the same. For `wear`, `in`, and relations that need many things (such as `among`), the result makes no sense.
     """
     fixed = (*frames()["one_sided_facts"], *frames()["mutual"], *frames()["encircling"])
     met = fact.name == "pass" and {role, other} == {"agent", "patient"}

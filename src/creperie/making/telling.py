@@ -1,4 +1,4 @@
-"""How a caption tells two things of one name apart, other than by their attributes."""
+"""How a caption tells two things with the same name apart, other than by their attributes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from creperie.making.plausible import frames
 
 def are_told_apart(scene: ParsedScene, one: Any, other: Any, without: Collection[int] = ()) -> bool:
     """Return True if the caption tells two things of the same name apart without their attributes. They may differ in
-    number or in the words after them. Or one may do something to the other that is not mutual, such as chase it.
+    number or in the words after them. Or one of them may do something to the other that is not mutual, as in `a dog
+    chases another dog`.
     """
     if (one.tag_ == "NNS") != (other.tag_ == "NNS"):
         return True
@@ -34,8 +35,8 @@ def are_told_apart(scene: ParsedScene, one: Any, other: Any, without: Collection
 
 
 def _facts_apart(scene: ParsedScene, thing: Any, other: Any, without: Collection[int]) -> set[tuple[str, ...]]:
-    """Return what is said of `thing` but not together with `other`: names of facts, each with the other things in it.
-    Facts about the words with the indices `without` are left out.
+    """Return the facts about `thing` in which `other` has no part, each as its name and the other things in it. Facts
+    about the words with the indices `without` are left out.
     """
     facts = [(f, sorted({i for _, i in f.roles} - {thing.i})) for f, _ in scene.facts_of(thing)]
     apart = [(f, rest) for f, rest in facts if other.i not in rest and not {f.token, *rest} & {*without}]

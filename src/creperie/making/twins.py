@@ -171,8 +171,8 @@ class TwinSearch:
         return [(*pair, kind) for pair, kind in sorted(pairs.items())]  # once, even if joined by order and by a phrase
 
     def _texts(self) -> Iterator[str]:
-        """Yield the text of each caption. For a caption that is left out, the text is empty, and `skipped` records the
-        reason.
+        """Yield the text of each caption. If a caption is left out, yield an empty text and record the reason in
+        `skipped`.
         """
         times: Counter[str] = Counter()
         images: set[str] = set()

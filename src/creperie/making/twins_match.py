@@ -7,9 +7,9 @@ used twice within a kind. The evidence is `certain`, `likely` or `unchecked`. It
 
 - labels: people found a caption false of the other image (VSR); if they found it true, the pair is rejected;
 - exclusion: the two words cannot both be true (colours, numbers, opposites, disjoint classes);
-- other captions of the two images. Their evidence is *silent* if there are enough of them and none has the differing
-  word of the other image's caption. It is *confirmed* if, for both images, some have the differing word of the image's
-  own caption.
+- other captions of the two images. They are *silent* if each image has enough of them and none has the word that only
+  its twin's caption has. They *confirm* the difference if, for each image, some of them have the word that only its own
+  caption has.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class CrossedCell:
 
 @dataclass(frozen=True)
 class Evidence:
-    """How certain it is that each of two captions is false of the other's image (`level`), and what shows that
-    (`basis`). If a caption may be true of the other's image, only the `reason` for that is given.
+    """How certain it is that each of two captions is false of the other's image (`level`), and why (`basis`). If one
+    may be true of the other's image, both are empty and `reason` says why it may be true.
     """
 
     level: str = ""
@@ -197,7 +197,7 @@ def _keys(words: list[int]) -> Iterator[Triple]:
 
 def _pairs(rows: list[list[int]]) -> Iterator[Triple]:
     """Yield (left number, right number, kind of key) for captions that share a key but have different fillers. `rows`
-    holds (key, filler, caption number) for all captions with one key, sorted. If there are many, each caption is
+    holds (key, filler, caption number) for all captions with one key, sorted. If there are many rows, each caption is
     compared only with those in the next few rows.
     """
     few = [row for k, row in enumerate(rows) if k < PER_FILLER or rows[k - PER_FILLER][1] != row[1]]

@@ -45,8 +45,8 @@ class Contrast:
 @cache
 def _table() -> dict[str, dict[str, tuple[str, list[frozenset[str]]]]]:
     """Return the exclusion classes of each word, as word → class → (kind, groups). Words in different groups of a class
-    exclude each other. `groups` are those groups of the class that contain the word. `kind` is the kind of items whose
-    captions differ in words of this class.
+    exclude each other. `groups` holds the groups of the class that contain the word. `kind` is the kind of item that
+    results if two captions differ in words of this class.
     """
     table: dict[str, dict[str, tuple[str, list[frozenset[str]]]]] = {}
     for name, entry in read_data("twins")["classes"].items():

@@ -42,8 +42,8 @@ def takes_particle(verb: str, particle: str) -> bool:
 
 
 def takes_preposition(verb: str, preposition: str) -> bool:
-    """Return True if a verb keeps its preposition in the passive, as in `is barked at by a dog`; there is no `is walked
-    with`.
+    """Return True if a verb keeps its preposition in the passive, as in `is barked at by a dog`. `walk with` has no
+    such passive.
 
     >>> takes_preposition("bark", "at"), takes_preposition("sit", "on"), takes_preposition("talk", "with")
     (True, False, False)

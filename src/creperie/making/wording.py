@@ -113,8 +113,8 @@ def plain(token: Any) -> str:
 
 
 def is_role(token: Any) -> bool:
-    """Return True for a noun before two names that says what somebody does, and has a small letter within a sentence:
-    `Batter` in `Batter Sunil Das`, not `Senator`.
+    """Return True for a noun that stands before two names and says what somebody does, as `Batter` does in `Batter
+    Sunil Das`. Return False for a title such as `Senator`, which is capitalised within a sentence as well.
     """
     word, after = token.lower_, token.doc[token.i + 1 : token.i + 3]
     named = len(after) == 2 and all(t.tag_ == "NNP" and t.text[:1].isupper() for t in after)

@@ -44,7 +44,7 @@ SCHEMA = pa.schema([(name, pa.string()) for name in COLUMNS])
 
 
 class ItemSpool:
-    """A store of items on disk, in order, that is used until all items are known."""
+    """A temporary store of items on disk, which keeps them in order until all items are known."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

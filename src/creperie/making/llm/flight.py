@@ -1,5 +1,5 @@
-"""Conversations with a generator. For a server, each runs in its own thread; for a local model, all run in rounds of
-batched questions.
+"""Conversations with a generator. With a server, each conversation runs in its own thread. With a local model, all
+conversations run in rounds of batched questions.
 
 The result of a conversation depends only on its own answers, not on their timing or on other conversations.
 """

@@ -95,8 +95,9 @@ class LLMMaker(Maker):
 
     @property
     def ledger(self) -> Json:
-        """What is recorded about the model. For a model on a server: the calls, tokens and cost of the job or, if no
-        ledger file is kept, of this process. For a local model: its sampling settings, given without loading it.
+        """What is recorded about the model. For a local model, these are its sampling settings, which are known without
+        loading it. For a model on a server, these are the calls, tokens and cost of the job or, if no ledger file is
+        kept, of this process.
         """
         return {"sampling": self.sampling} if self.sampling else spent(generator(self.options.model))
 
@@ -148,8 +149,8 @@ def _enriched(item: Item, accepted: Sequence[Candidate]) -> list[Item]:
 
 
 def answering_uri(uri: str) -> str:
-    """Return a model's URI without the options that do not change answers, so that a job can resume with, for instance,
-    a larger budget.
+    """Return a model's URI with only those options that affect its answers. A job can then resume with, for instance, a
+    larger budget.
 
     >>> answering_uri("api:m?base_url=http://x/v1&budget=2")
     'api:m?base_url=http%3A%2F%2Fx%2Fv1'
@@ -162,8 +163,8 @@ def answering_uri(uri: str) -> str:
 
 
 def _extends_its_own(source: SourceCaption, candidate: Candidate) -> str | None:
-    """Return why an enriched caption is rejected: it drops words of the caption from which it was made, or adds none.
-    Return None if it is accepted.
+    """Return why an enriched caption is rejected: it drops words of its original caption, or adds no word. Return None
+    if it is accepted.
     """
     own = replace(source, text=str(candidate.tags.get("original", source.text)))
     return vocabulary_extended(own, candidate)

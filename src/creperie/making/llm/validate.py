@@ -59,8 +59,8 @@ class CaptionPair:
 
 @dataclass(frozen=True)
 class PairVerdict:
-    """The verdict on a pair of captions that should mean the same, or should differ. The code is empty if the pair is
-    as it should be, and `UNDECIDED` if that is unknown.
+    """The verdict on a pair of captions that should mean the same, or should differ. The code is empty if they do as
+    they should, `UNDECIDED` if this is unknown, and otherwise names the fault.
     """
 
     pair: CaptionPair
@@ -197,8 +197,8 @@ def validate(
     classifier of natural language inference (`hf:`): true captions of an image must entail each other, a true caption
     must not entail a false one, and captions of two images must not entail each other.
 
-    If the call is interrupted and repeated, answers from a server are not requested again. `prompts` is a folder with a
-    validate.toml of the user's. With an engine, every worker loads the model once. A server needs no engine, because
+    If the call is interrupted and repeated, answers from a server are not requested again. `prompts` is a folder with
+    the user's own validate.toml. With an engine, every worker loads the model once. A server needs no engine, because
     one process keeps enough requests in flight.
     """
     if out is not None and Path(out).exists():
@@ -230,8 +230,8 @@ def validate(
 
 @dataclass(frozen=True)
 class ValidateStage:
-    """A stage of work on an engine that turns pairs into verdicts, one row per pair: by a language model, an entailment
-    classifier, or the rules of `truth`.
+    """A stage of work for an engine: it judges each pair by a language model, an entailment classifier, or the rules of
+    `truth`. The result has one row per pair.
     """
 
     uri: str
@@ -281,9 +281,9 @@ def judged_by_truth(pair: CaptionPair) -> PairVerdict:
 def entailed(pair: CaptionPair, forth: float, back: float) -> PairVerdict:
     """Return the verdict on a pair, given P(first entails second) as `forth` and P(second entails first) as `back`.
 
-    A caption counts as entailed from a probability of `SURE`. Captions that should mean the same must entail each
-    other. If they should differ, the first must not entail the second. In a `crossed` pair, neither may entail the
-    other.
+    A caption counts as entailed if the probability is at least `SURE` (one half). Captions that should mean the same
+    must entail each other. If they should differ, the first must not entail the second. In a `crossed` pair, neither
+    may entail the other.
 
     >>> entailed(CaptionPair("s", "1", "a dog runs", "an animal runs", "different"), 0.97, 0.2).code
     'negative-equivalent'

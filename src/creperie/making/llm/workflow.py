@@ -1,8 +1,8 @@
 """The workflows of SugarCrepe, SugarCrepe++ and SADE as conversations with a model.
 
 Replacements and additions take three questions each (locate, propose, compose), a swap takes one. A second positive is
-written, checked by an algorithm and by a validator, and written again if it is refused. A caption is enriched in one
-question.
+written, then checked by an algorithm and by a validator; if either refuses it, it is written again. Enriching a caption
+takes one question.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def replace_or_add(maker: LLMMaker, source: SourceCaption) -> Conversation[Propo
 
 
 def _choose(maker: LLMMaker, source: SourceCaption, concepts: Sequence[str]) -> list[str]:
-    """Return as many concepts as the option `foils` asks for, drawn at random. None is drawn a second time before all
-    have been drawn once.
+    """Return as many concepts as the option `foils` asks for, drawn at random. A concept is drawn again only after all
+    others have been drawn as often.
     """
     different = list(dict.fromkeys(concepts))
     rng = dice_for(maker.options.seed, maker.name, source.id)
