@@ -92,7 +92,7 @@ def expose(light: np.ndarray) -> np.ndarray:
     mapped = (_film(seen) + seen / peak * _film(peak)) / 2  # half of each, so that flames keep their hue
     coded = np.where(mapped <= 0.0031308, 12.92 * mapped, 1.055 * np.maximum(mapped, 1e-6) ** (1 / 2.4) - 0.055)
     coded = np.clip(coded, 0, 1)
-    coded += np.where(coded < 0.5, 0.4, 0.2) * coded * (1 - coded) * (2 * coded - 1)  # more contrast, mostly in shadows
+    coded += np.where(coded < 0.5, 0.45, 0.2) * coded * (1 - coded) * (2 * coded - 1)  # contrast in shadows
     return np.asarray((coded * 255 + 0.5).astype(np.uint8))
 
 

@@ -64,7 +64,7 @@ def _texture(name: str) -> np.ndarray:
     if name == "wood":
         return _grain()
     if name == "painted":
-        return 0.48 + 0.5 * _grain() + 0.16 * (_noise(256, 8, 46) - 0.5)
+        return 0.44 + 0.5 * _grain() + 0.08 * _noise(256, 8, 46)
     broad, fine, threads = _noise(64, 4, 40), _noise(64, 64, 41), _noise(64, 64, 42, 8)
     if name == "weave":
         return 0.76 + 0.16 * (threads + threads.T) + 0.12 * (broad - 0.5)
@@ -73,7 +73,7 @@ def _texture(name: str) -> np.ndarray:
     if name == "grain":
         return 0.87 + 0.16 * broad + 0.07 * fine
     if name == "skin":
-        return 0.74 + 0.16 * broad + 0.2 * threads
+        return 0.82 + 0.12 * broad + 0.1 * threads
     if name == "wicker":
         return 0.72 + 0.2 * _noise(64, 64, 18, 16).T + 0.16 * (_noise(64, 8, 19) - 0.5)
     if name == "crust":
