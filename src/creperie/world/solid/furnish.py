@@ -210,9 +210,9 @@ def _at_wall(name: str, x: float, back: float) -> list[tuple[Patches, Surface]]:
 
 
 def _outline(points: np.ndarray, room: Room) -> np.ndarray:
-    """Return the rectangle that contains points in the picture: its two smallest coordinates, then its two largest."""
+    """Return a rectangle around points in the picture: its two smallest coordinates, then its two largest."""
     places, _ = project(points, room)
-    return np.stack([places.min(1), places.max(1)])
+    return np.stack([places.min(1) - 0.02, places.max(1) + 0.02])
 
 
 def _front_edge(room: Room) -> float:
