@@ -84,8 +84,7 @@ def _walls_and_ground(room: Room) -> list[tuple[Patches, Surface]]:
         rail = [((0, back - 1.2, 12.6), (0, 0, 1.4)), ((0, back - 1.2, 14), (0, 1.2, 0))]
         parts += [(plane((-wide / 2, y, z), (wide, 0, 0), up), _PAINT) for (_, y, z), up in rail]
     if not table:
-        board = build("box", (-wide / 2, back - 1.6, -1, wide / 2, back + 1, 9, 0.4))
-        parts += [(p, Surface((206, 198, 182), 0.4)) for p in ([board] if room.wall % 2 else [board, *_panels(back)])]
+        parts += _at_wall("skirting board", 0, back) + ([] if room.wall % 2 else _at_wall("panels", 0, back))
     return parts
 
 
@@ -127,10 +126,6 @@ def _window(room: Room) -> tuple[list[tuple[Patches, Surface]], tuple[float, ...
     else:
         return [], (aim[0] - 1, 500, aim[0] + 1, 501)
     x0, x1, top = x - half, x + half, sill + high
-    frame = [(x0 - 4, sill - 3, x0, top), (x1, sill - 3, x1 + 4, top), (x - 1.2, sill, x + 1.2, top)]
-    frame += [(x0 - 4, sill - 3, x1 + 4, sill), (x0, sill + 0.55 * high, x1, sill + 0.55 * high + 2)]
-    boxes = [build("box", (a, back - 2, z, b, back, z1, 0.3)) for a, z, b, z1 in frame]
-    boxes.append(build("box", (x0 - 7, back - 6, sill - 4.5, x1 + 7, back, sill - 3, 0.4)))
     foot, rod = sill - 3 if table else 12.0, top + 9
     ends = [(x0 - 20, back - 8, rod), (x1 + 20, back - 8, rod)]
     bar = [build("tube", (0.9, x0 - 19, back - 8, rod, x1 + 19, back - 8, rod)), _copies(_KNOB, ends)]
@@ -147,7 +142,7 @@ def _window(room: Room) -> tuple[list[tuple[Patches, Surface]], tuple[float, ...
     dyed = large_look("rugs", room.wall % RUGS, 1).rgb
     red, green, blue = (round(0.4 * a + 0.6 * b) for a, b in zip(dyed, (214, 204, 188)))
     cloth = Surface((red, green, blue), 0.9)  # paler than things
-    parts = [(joined(boxes), _PAINT)]
+    parts = _at_wall(f"{room.setting} window", x, back)
     if curtain:
         parts += [(joined(curtain), cloth), (joined(bar), Surface((104, 80, 58), 0.4))]
     behind = [box for box in _boxes(room) if box[4] > back - 14]
@@ -224,16 +219,6 @@ def _front_edge(room: Room) -> float:
     low = ahead - 0.92 * math.tan(math.radians(VIEW / 2)) * np.cross([1.0, 0, 0], ahead)
     seen = eye[1] - eye[2] / low[2] * low[1] if low[2] < 0 else math.inf
     return min([seen, *(box[1] - 1.5 for box in _boxes(room))])
-
-
-def _panels(back: float) -> list[Patches]:
-    """Return painted panels for the lower part of a wall, with a rail above them."""
-    wall = plane((-700, back - 0.1, 9), (1400, 0, 0), (0, 0, 57))
-    boxes = [build("box", (-700, back - 1.2, 66, 700, back + 1, 69, 0.4))]
-    for x in range(-240, 240, 60):
-        boxes += [build("box", (x + a, back - 0.6, 14, x + a + 3, back + 1, 62, 0.2)) for a in (4, 53)]
-        boxes += [build("box", (x + 4, back - 0.6, z, x + 56, back + 1, z + 3, 0.2)) for z in (14, 59)]
-    return [wall, joined(boxes)]
 
 
 def rug_looks() -> list[Surface]:

@@ -65,24 +65,11 @@ def _texture(name: str) -> np.ndarray:
         return _grain()
     if name == "painted":
         return 0.44 + 0.5 * _grain() + 0.08 * _noise(256, 8, 46)
-    broad, fine, threads = _noise(64, 4, 40), _noise(64, 64, 41), _noise(64, 64, 42, 8)
-    if name == "weave":
-        return 0.76 + 0.16 * (threads + threads.T) + 0.12 * (broad - 0.5)
-    if name == "glaze":
-        return (0.9 + 0.16 * broad) * np.where(fine > 0.98, 0.74, 1)
-    if name == "grain":
-        return 0.87 + 0.16 * broad + 0.07 * fine
-    if name == "skin":
-        return 0.82 + 0.12 * broad + 0.1 * threads
-    if name == "wicker":
-        return 0.72 + 0.2 * _noise(64, 64, 18, 16).T + 0.16 * (_noise(64, 8, 19) - 0.5)
-    if name == "crust":
-        return 0.74 + 0.18 * _noise(64, 4, 15).T + 0.2 * _noise(64, 32, 16)
-    if name == "card":
-        return 0.8 + 0.14 * threads.T + 0.12 * broad
-    if name == "fur":
-        return 0.72 + 0.28 * _noise(64, 32, 5)
-    return np.ones((1, 1))
+    base, *layers = _TABLES["textures"].get(name, [1])
+    shade = np.full((64, 64) if layers else (1, 1), float(base))
+    for weight, turned, *noise in layers:
+        shade += weight * (_noise(64, *noise).T if turned else _noise(64, *noise))
+    return np.where(_noise(64, 64, 41) > 0.98, 0.74, 1) * shade if name == "glaze" else shade
 
 
 def _marks(pattern: str) -> np.ndarray:
