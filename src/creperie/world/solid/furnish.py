@@ -52,6 +52,7 @@ def _swing(room: Room) -> tuple[np.ndarray, np.ndarray]:
     return matrix, aim - matrix @ aim
 
 
+@lru_cache(8)
 def _boxes(room: Room) -> list[tuple[float, ...]]:
     """Return the things' bounding boxes (see `box_of`) along the axes of the surroundings."""
     matrix, shift = _swing(room)
