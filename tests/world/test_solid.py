@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
@@ -20,9 +21,9 @@ from creperie.world.solid.arrange import backdrops
 from creperie.world.solid.furnish import plane
 from creperie.world.solid.meshes import joined, turned
 from creperie.world.solid.models import DRESSING, SOLIDS, drawn_of, dressing_of, extent, parts_of
-from creperie.world.solid.paints import large_picture, surface
+from creperie.world.solid.paints import MATERIALS, NATURAL, large_picture, surface
 from creperie.world.solid.scene import Solid, read_room
-from creperie.world.solid.space import RoomGraph, box_of, fits_in_view
+from creperie.world.solid.space import RoomGraph, box_of, fits_in_view, points_of
 from creperie.world.truth import Desc
 
 MUG = Solid("mug", "red", "ceramic", state="empty")
@@ -332,14 +333,52 @@ def test_a_rug_lies_under_all_things_and_has_none_of_their_colours() -> None:
 def test_a_table_ends_before_its_things_and_is_not_made_of_floorboards() -> None:
     room = Room((at(MUG, -20), at(BALL, 20)), ground=0, away=220)
     tops = [(p, look) for p, look in furnish.surroundings(room) if look.texture == "large board"]
-    front = min(patches.points[..., 1].min() for patches, _ in tops)
-    assert front < min(box_of(thing)[1] for thing in room.things)
-    assert max(patches.points[..., 1].max() for patches, _ in tops) == pytest.approx(space.WALL["table"])
+    wall = next(p for p, look in furnish.surroundings(room) if look.texture == "large leaves")
+    ahead, at_wall = wall.normals[0, 0], wall.points[0, 0]
+    ahead = -ahead if ahead[1] < 0 else ahead
+    far = np.concatenate([(p.points.reshape(-1, 3) - at_wall) @ ahead for p, _ in tops])
+    assert far.max() == pytest.approx(0, abs=1e-6), "it ends before the wall, or beyond"
+    assert far.min() < min(((points_of(thing) - at_wall) @ ahead).min() for thing in room.things)
+    front = (at_wall @ ahead + far.min()) / ahead[1]  # where the edge is straight before the camera
     down = space.project(np.array([[0, front, 0.0]]), room)[0][1, 0]
-    assert 0.85 < down < 0.95, "its edge is not in the picture"
+    assert 0.8 < down < 0.95, "its edge is not in the picture"
     floor = [look.texture for _, look in furnish.surroundings(replace(room, setting="room"))]
     assert "large planks" in floor
     assert "large board" not in floor
+
+
+def test_walls_are_seen_at_an_angle_unless_things_hang_or_lean_there() -> None:
+    """Two readers found rooms frontal, like doll's houses."""
+    for things, angle in (((at(MUG, -20), at(BALL, 20)), 9), ((at(BALL, -20), PICTURE), 0), ((at(BALL, 0, 290),), 0)):
+        room = Room(things, "table" if angle else "room", ground=0, away=400)
+        wall = next(p for p, look in furnish.surroundings(room) if look.texture == "large leaves")
+        x, y, _ = abs(wall.normals[0, 0])
+        assert math.degrees(math.atan2(x, y)) == pytest.approx(angle)
+
+
+def test_what_lies_on_a_table_is_none_of_the_kinds_and_hides_no_thing() -> None:
+    """Two readers found tables empty."""
+    tops = {name for name, piece in DRESSING.items() if piece["setting"] == "table top"}
+    assert tops
+    assert not tops & {*SOLIDS}
+    room = Room((at(MUG, -20), at(BALL, 20)), ground=0, away=220)
+    heights = [(p, p.points[..., 2]) for p, _ in furnish.surroundings(room) if np.ptp(p.points[..., 0]) < 30]
+    lying = [p for p, z in heights if z.min() > -0.01 and z.max() < 6]
+    assert lying
+    for patches in lying:
+        x, y = space.project(patches.points.reshape(-1, 3), room)[0]
+        for thing in room.things:
+            u, v = space.project(points_of(thing), room)[0]
+            assert x.max() < u.min() or u.max() < x.min() or y.max() < v.min() or v.max() < y.min()
+
+
+def test_no_material_is_of_one_flat_colour() -> None:
+    """Two readers found plates, boxes, chairs and cushions flat, like plastic or paper."""
+    for material in MATERIALS:
+        if material not in ("glass", "metal"):
+            picture = surface("main", "" if material in NATURAL else "red", material, "").picture()
+            assert np.ptp(picture.max(2)) >= 10, material
+            assert picture.max(2).std() < 30, material
 
 
 def test_what_is_behind_the_things_is_blurred_and_their_edges_are_not() -> None:
@@ -496,7 +535,9 @@ def test_dressing_is_at_the_wall_where_no_thing_hides_it_and_is_nothing_that_cap
     assert not {*DRESSING} & {*SOLIDS}
     for setting, away in (("table", 300), ("room", 900)):
         room = Room((at(MUG, -8), at(BALL, 8)), setting, away=away)
-        shown = [(g, p) for g in range(8) for p, _ in furnish._dressing(replace(room, ground=g), (0, 500, 0, 501))]
+        made = [(g, p) for g in range(8) for p, _ in furnish._dressing(replace(room, ground=g), (0, 500, 0, 501))]
+        shown = [(g, p) for g, p in made if p.points[..., 1].max() > 45 or setting == "room"]
+        assert (len(shown) < len(made)) is (setting == "table"), "nothing lies on the table, or something on the floor"
         assert {g for g, _ in shown}
         spots = space.project(np.concatenate([p.points.reshape(-1, 3) for _, p in shown]), room)[0]
         deepest = max(piece["deep"] for piece in DRESSING.values() if piece["setting"] == setting)
@@ -508,7 +549,8 @@ def test_dressing_is_at_the_wall_where_no_thing_hides_it_and_is_nothing_that_cap
                 or not (np.abs(spots[0] - places[0].mean()) < np.ptp(places[0]) / 4).any()
             )
         behind = replace(room, things=tuple(at(MUG, x, 70) for x in range(-80, 81, 8)))
-        assert not furnish._dressing(replace(behind, setting="table", away=300), (0, 500, 0, 501))
+        made = furnish._dressing(replace(behind, setting="table", away=300), (0, 500, 0, 501))
+        assert all(p.points[..., 1].max() < 45 for p, _ in made)
 
 
 def test_patterns_on_flat_parts_and_cushions_are_not_stretched() -> None:

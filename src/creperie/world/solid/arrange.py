@@ -52,7 +52,7 @@ def lay_out(draft: Draft, tape: Tape) -> tuple[Room, Room] | None:
         mains = _mains(draft, slots, hulls, tape)
         if mains is None:
             return None
-        slope, spare = tape.pick((15, 18, 21, 24)), 1.17 + tape.roll(4) / 100
+        slope, spare = tape.pick((15, 18, 21, 24)), 1.1 + tape.roll(4) / 100
         placed = [[_put(slots[k][side], spot) for k, spot in enumerate(mains[side])] for side in (0, 1)]
         if not all(_bring_into_contact(things, relation) for things, relation in zip(placed, draft.relations)):
             return None
@@ -298,7 +298,7 @@ def _hides(a: Box, b: Box) -> bool:
     front, back = (a, b) if a[1] + a[4] < b[1] + b[4] else (b, a)
     across = min(a[3], b[3]) - max(a[0], b[0])
     up = front[5] - 0.27 * (back[4] - front[4]) - back[2]
-    return across > 0.2 * (back[3] - back[0]) and up > 0.2 * (back[5] - back[2])
+    return across > 0.04 * (back[3] - back[0]) and up > 0.04 * (back[5] - back[2])
 
 
 def _gap(a: Box, b: Box) -> float:

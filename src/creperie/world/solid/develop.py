@@ -78,21 +78,21 @@ def expose(light: np.ndarray) -> np.ndarray:
     """Return the light as a picture. Very bright parts glow, corners are darkened, and highlights are softened. The
     exposure is longer for dark pictures, and shorter for bright ones and those with large white parts.
     """
-    high, wide = light.shape[:2]
+    rows, columns = light.shape[:2]
     level = light.max(2, keepdims=True)
-    glow = light * np.clip(1 - 6 / np.maximum(level, 1e-6), 0, 1)
-    glow = _spread(glow, ((0.8, 0.012), (0.2, 0.05)))
-    y, x = np.mgrid[-1 : 1 : high * 1j, -1 : 1 : wide * 1j]
+    high = light * np.clip(1 - 6 / np.maximum(level, 1e-6), 0, 1)
+    glow = _spread(high, ((0.72, 0.004), (0.22, 0.012), (0.06, 0.05))) - 0.8 * high  # flames have soft edges
+    y, x = np.mgrid[-1 : 1 : rows * 1j, -1 : 1 : columns * 1j]
     grey = light.mean(2)
     middle, bright = np.exp(np.log(grey + 0.01).mean()), np.percentile(grey, 98)
     time = min(float(np.clip(math.sqrt(0.48 / middle), 0.8, 1.35)), max(0.9, 1.6 / bright))
-    total = light + 0.25 * glow
+    total = light + glow
     seen = time * total / np.maximum(total.max(2, keepdims=True) / 3, 1) * (1 - 0.1 * (x**2 + y**2))[..., None]
     peak = np.maximum(seen.max(2, keepdims=True), 1e-6)
     mapped = (_film(seen) + seen / peak * _film(peak)) / 2  # half of each, so that flames keep their hue
     coded = np.where(mapped <= 0.0031308, 12.92 * mapped, 1.055 * np.maximum(mapped, 1e-6) ** (1 / 2.4) - 0.055)
     coded = np.clip(coded, 0, 1)
-    coded += np.where(coded < 0.5, 0.5, 0.2) * coded * (1 - coded) * (2 * coded - 1)  # more contrast, mostly in shadows
+    coded += np.where(coded < 0.5, 0.45, 0.2) * coded * (1 - coded) * (2 * coded - 1)  # contrast in shadows
     return np.asarray((coded * 255 + 0.5).astype(np.uint8))
 
 

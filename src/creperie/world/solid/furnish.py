@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
+from functools import lru_cache
+from itertools import pairwise, product
 
 import numpy as np
 
+from creperie.world.solid.arrange import against_wall
 from creperie.world.solid.meshes import TILE, Patches, build, grid, joined, turned
 from creperie.world.solid.models import DRESSING, dressing_of
 from creperie.world.solid.paints import RUGS, Surface, lab, large_look, surface
 from creperie.world.solid.scene import Room
-from creperie.world.solid.space import VIEW, WALL, box_of, camera_of, points_of, project
+from creperie.world.solid.space import VIEW, WALL, camera_of, points_of, project
 
 
 def plane(corner: tuple[float, ...], u: tuple[float, ...], v: tuple[float, ...]) -> Patches:
@@ -32,8 +34,33 @@ def _copies(piece: Patches, shifts: Sequence[Sequence[float]]) -> Patches:
 
 def surroundings(room: Room) -> list[tuple[Patches, Surface]]:
     """Return the surfaces around the things: the ground or table with a rug or runner on it, and the wall with its
-    panels and skirting board.
+    panels and skirting board. They are not parallel to the picture, unless a thing hangs on the wall or leans on it.
     """
+    swing = _swing(room)
+    return [(patches.moved(*swing), look) for patches, look in _walls_and_ground(room)]
+
+
+@lru_cache(8)
+def _swing(room: Room) -> tuple[np.ndarray, np.ndarray]:
+    """Return the matrix and the shift that turn the surroundings around the point at which the camera is aimed."""
+    aim, points = camera_of(room)[1], [points_of(thing, 40) for thing in room.things]
+    degrees = (9 + room.ground % 4 * 2) * (-1 if (room.wall + room.light) % 2 else 1)
+    matrix = turned("z", degrees)
+    clear = all(((p - aim) @ matrix)[:, 1].max() + aim[1] < WALL[room.setting] - 9 for p in points)
+    if any(map(against_wall, room.things)) or not clear:
+        matrix = np.eye(3)
+    return matrix, aim - matrix @ aim
+
+
+@lru_cache(8)
+def _boxes(room: Room) -> list[tuple[float, ...]]:
+    """Return the things' bounding boxes (see `box_of`) along the axes of the surroundings."""
+    matrix, shift = _swing(room)
+    found = [(points_of(thing, 4) - shift) @ matrix for thing in room.things]
+    return [(*points.min(0), *points.max(0)) for points in found]
+
+
+def _walls_and_ground(room: Room) -> list[tuple[Patches, Surface]]:
     back, wide, table = WALL[room.setting], 1400.0, room.setting == "table"
     paper = large_look("walls", room.wall, 14)
     below = large_look("grounds", room.ground, 10 if table else 24)
@@ -58,8 +85,7 @@ def surroundings(room: Room) -> list[tuple[Patches, Surface]]:
         rail = [((0, back - 1.2, 12.6), (0, 0, 1.4)), ((0, back - 1.2, 14), (0, 1.2, 0))]
         parts += [(plane((-wide / 2, y, z), (wide, 0, 0), up), _PAINT) for (_, y, z), up in rail]
     if not table:
-        board = build("box", (-wide / 2, back - 1.6, -1, wide / 2, back + 1, 9, 0.4))
-        parts += [(p, Surface((206, 198, 182), 0.4)) for p in ([board] if room.wall % 2 else [board, *_panels(back)])]
+        parts += _at_wall("skirting board", 0, back) + ([] if room.wall % 2 else _at_wall("panels", 0, back))
     return parts
 
 
@@ -93,7 +119,7 @@ def _window(room: Room) -> tuple[list[tuple[Patches, Surface]], tuple[float, ...
     sill, high, half = (16.0, 60.0, 26.0) if table else (76.0, 80.0, 36.0)
     eye, aim = camera_of(room)
     seen = (back - eye[1]) * math.tan(math.radians(VIEW / 2))
-    taken = [box for box in map(box_of, room.things) if box[4] > back - 30 and box[5] > sill]
+    taken = [box for box in _boxes(room) if box[4] > back - 30 and box[5] > sill]
     side = -1 if (room.wall + room.light) % 2 else 1
     for x in (aim[0] + side * 0.62 * seen, aim[0] - side * 0.62 * seen):
         if all(box[3] < x - half - 8 or box[0] > x + half + 8 for box in taken):
@@ -101,10 +127,6 @@ def _window(room: Room) -> tuple[list[tuple[Patches, Surface]], tuple[float, ...
     else:
         return [], (aim[0] - 1, 500, aim[0] + 1, 501)
     x0, x1, top = x - half, x + half, sill + high
-    frame = [(x0 - 4, sill - 3, x0, top), (x1, sill - 3, x1 + 4, top), (x - 1.2, sill, x + 1.2, top)]
-    frame += [(x0 - 4, sill - 3, x1 + 4, sill), (x0, sill + 0.55 * high, x1, sill + 0.55 * high + 2)]
-    boxes = [build("box", (a, back - 2, z, b, back, z1, 0.3)) for a, z, b, z1 in frame]
-    boxes.append(build("box", (x0 - 7, back - 6, sill - 4.5, x1 + 7, back, sill - 3, 0.4)))
     foot, rod = sill - 3 if table else 12.0, top + 9
     ends = [(x0 - 20, back - 8, rod), (x1 + 20, back - 8, rod)]
     bar = [build("tube", (0.9, x0 - 19, back - 8, rod, x1 + 19, back - 8, rod)), _copies(_KNOB, ends)]
@@ -121,10 +143,10 @@ def _window(room: Room) -> tuple[list[tuple[Patches, Surface]], tuple[float, ...
     dyed = large_look("rugs", room.wall % RUGS, 1).rgb
     red, green, blue = (round(0.4 * a + 0.6 * b) for a, b in zip(dyed, (214, 204, 188)))
     cloth = Surface((red, green, blue), 0.9)  # paler than things
-    parts = [(joined(boxes), _PAINT)]
+    parts = _at_wall(f"{room.setting} window", x, back)
     if curtain:
         parts += [(joined(curtain), cloth), (joined(bar), Surface((104, 80, 58), 0.4))]
-    behind = [box for box in map(box_of, room.things) if box[4] > back - 14]
+    behind = [box for box in _boxes(room) if box[4] > back - 14]
     if not table and all(box[3] < x0 or box[0] > x1 for box in behind):
         parts += _at_wall("radiator", x, back)
     return parts, (x0, sill, x1, top)
@@ -135,22 +157,23 @@ _RING = build("arc", (0.3, 0, 0, 1.5, 1.5, 0, 360)).moved(turned("z", 90))
 
 
 def _dressing(room: Room, window: tuple[float, ...]) -> list[tuple[Patches, Surface]]:
-    """Return the parts of up to two decorations that stand at the wall, in places where no thing hides them. Captions
-    never name them.
+    """Return the parts of up to two decorations that stand at the wall, and up to two small ones that lie near the
+    things, in places where no thing hides them. Captions never name them.
     """
-    names = [name for name, piece in DRESSING.items() if piece["setting"] == room.setting]
     first = room.aim_x + 3 * room.ground + 5 * room.wall
     share = 1.0 if room.setting == "table" else 0.3  # furniture may be behind the edge of a thing
     taken = [_outline(points_of(thing, 40), room) for thing in room.things]
     taken = [box.mean(0) + share * (box - box.mean(0)) for box in taken]
     made: list[tuple[Patches, Surface]] = []
-    for k in range(len(names)):
-        parts = _piece(names[(first + k) % len(names)], room, window, taken)
-        if parts:
+    for place in (room.setting, f"{room.setting} top"):
+        names, most = [name for name, piece in DRESSING.items() if piece["setting"] == place], len(taken) + 2
+        for k in range(len(names)):
+            parts = _piece(names[(first + k) % len(names)], room, window, taken) if len(taken) < most else []
+            if not parts:
+                continue
             made += parts
-            taken.append(_outline(np.concatenate([p.points.reshape(-1, 3) for p, _ in parts]), room))
-        if len(taken) == len(room.things) + 2:
-            break
+            points = np.concatenate([p.moved(*_swing(room)).points.reshape(-1, 3) for p, _ in parts])
+            taken.append(_outline(points, room))
     return made
 
 
@@ -160,20 +183,21 @@ def _piece(
     """Return the parts of a decoration in a place where it overlaps none of the rectangles `taken` in the picture;
     empty if there is no such place.
     """
-    back, (eye, aim) = WALL[room.setting], camera_of(room)
+    back, (eye, aim), (matrix, shift) = WALL[room.setting], camera_of(room), _swing(room)
     half, deep = DRESSING[name]["half"], DRESSING[name]["deep"]
+    rows = [back] if DRESSING[name]["setting"] == room.setting else [_front_edge(room) + deep for deep in (22, 11, 33)]
     seen = (back - eye[1]) * math.tan(math.radians(VIEW / 2))
-    there = [(box[0], box[3]) for box in map(box_of, room.things) if box[4] > back - deep - 2]
+    there = [(box[0], box[3]) for box in _boxes(room) if box[4] > back - deep - 2]
     there += [(window[0] - 20, window[2] + 20)] if "wall" in DRESSING[name] else []
     points = np.concatenate([patches.points.reshape(-1, 3)[::7] for _, patches in dressing_of(name)])
-    for share in (-0.55, 0.55, -0.7, 0.7, -0.35, 0.35, -0.95, 0.95):
+    for y, share in product(rows, (-0.55, 0.55, -0.7, 0.7, -0.35, 0.35, -0.95, 0.95)):
         x = aim[0] + (share if room.wall % 2 else -share) * seen
-        if any(left - half < x < right + half for left, right in there):
+        if y == back and any(left - half < x < right + half for left, right in there):
             continue
-        low, high = _outline(points + (x, back, 0), room)
+        low, high = _outline((points + (x, y, 0)) @ matrix.T + shift, room)
         whole = np.abs([low, high]).max() < 0.98 or (room.setting == "room" and "rise" not in DRESSING[name])
         if whole and all((np.maximum(low, other[0]) > np.minimum(high, other[1])).any() for other in taken):
-            return _at_wall(name, x, back)
+            return _at_wall(name, x, y)
     return []
 
 
@@ -182,9 +206,9 @@ def _at_wall(name: str, x: float, back: float) -> list[tuple[Patches, Surface]]:
 
 
 def _outline(points: np.ndarray, room: Room) -> np.ndarray:
-    """Return the rectangle that contains points in the picture: its two smallest coordinates, then its two largest."""
+    """Return a rectangle around points in the picture: its two smallest coordinates, then its two largest."""
     places, _ = project(points, room)
-    return np.stack([places.min(1), places.max(1)])
+    return np.stack([places.min(1) - 0.02, places.max(1) + 0.02])
 
 
 def _front_edge(room: Room) -> float:
@@ -195,17 +219,7 @@ def _front_edge(room: Room) -> float:
     ahead = (aim - eye) / np.linalg.norm(aim - eye)
     low = ahead - 0.92 * math.tan(math.radians(VIEW / 2)) * np.cross([1.0, 0, 0], ahead)
     seen = eye[1] - eye[2] / low[2] * low[1] if low[2] < 0 else math.inf
-    return min([seen, *(box_of(thing)[1] - 1.5 for thing in room.things)])
-
-
-def _panels(back: float) -> list[Patches]:
-    """Return painted panels for the lower part of a wall, with a rail above them."""
-    wall = plane((-700, back - 0.1, 9), (1400, 0, 0), (0, 0, 57))
-    boxes = [build("box", (-700, back - 1.2, 66, 700, back + 1, 69, 0.4))]
-    for x in range(-240, 240, 60):
-        boxes += [build("box", (x + a, back - 0.6, 14, x + a + 3, back + 1, 62, 0.2)) for a in (4, 53)]
-        boxes += [build("box", (x + 4, back - 0.6, z, x + 56, back + 1, z + 3, 0.2)) for z in (14, 59)]
-    return [wall, joined(boxes)]
+    return min([seen, *(box[1] - 1.5 for box in _boxes(room))])
 
 
 def rug_looks() -> list[Surface]:
@@ -216,7 +230,7 @@ def _rug(room: Room) -> list[tuple[Patches, Surface]]:
     """Return a rug under the things in a room, or a runner on a table, in the colour that contrasts most with the
     things.
     """
-    boxes = np.array([box_of(thing) for thing in room.things])
+    boxes = np.array(_boxes(room))
     things = np.array([lab(surface("main", x.colour, x.material, "").rgb) for x in room.things])
     best = max(rug_looks(), key=lambda rug: float(np.linalg.norm(things - lab(rug.rgb), axis=1).min()))
     (x0, y0), (x1, y1), table = boxes[:, :2].min(0), boxes[:, 3:5].max(0), room.setting == "table"

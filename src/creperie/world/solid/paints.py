@@ -61,20 +61,15 @@ def _grain(size: int = 256) -> np.ndarray:
 
 def _texture(name: str) -> np.ndarray:
     """Return the texture with this name as an array (n, n) of factors for the colour."""
-    y, x = np.mgrid[:64, :64]
     if name == "wood":
         return _grain()
     if name == "painted":
-        return 0.62 + 0.38 * _grain()
-    if name == "weave":
-        return 0.86 + 0.14 * np.where((x // 4 + y // 4) % 2, np.sin(x * np.pi / 4) ** 2, np.sin(y * np.pi / 4) ** 2)
-    if name == "wicker":
-        return 0.72 + 0.2 * _noise(64, 64, 18, 16).T + 0.16 * (_noise(64, 8, 19) - 0.5)
-    if name == "crust":
-        return 0.74 + 0.18 * _noise(64, 4, 15).T + 0.2 * _noise(64, 32, 16)
-    if name in ("fur", "card"):
-        return 0.72 + 0.28 * _noise(64, 32, 5) if name == "fur" else 0.95 + 0.05 * _noise(64, 64, 6, 8).T
-    return np.ones((1, 1))
+        return 0.44 + 0.5 * _grain() + 0.08 * _noise(256, 8, 46)
+    base, *layers = _TABLES["textures"].get(name, [1])
+    shade = np.full((64, 64) if layers else (1, 1), float(base))
+    for weight, turned, *noise in layers:
+        shade += weight * (_noise(64, *noise).T if turned else _noise(64, *noise))
+    return np.where(_noise(64, 64, 41) > 0.98, 0.74, 1) * shade if name == "glaze" else shade
 
 
 def _marks(pattern: str) -> np.ndarray:
@@ -142,7 +137,7 @@ class Surface:
         outside, then the inside.
         """
         if self.shade:
-            tile = bitmap(self.rgb, "", self.pattern)
+            tile = bitmap(self.rgb, self.texture, self.pattern)
             cloth = np.tile(tile, (512 // len(tile), 1, 1))
             cloth[250:] = 146, 134, 112
             return cloth
@@ -172,7 +167,7 @@ def surface(paint: str, colour: str, material: str, pattern: str) -> Surface:
         return Surface(tuple(rgb), roughness, metallic, paint if paint == "crust" else "", tiles=2)
     roughness, metallic, texture = MATERIALS[material]
     rgb = COLOURS[colour] if colour else NATURAL[material]
-    tiles = 3.5 if texture == "wood" else 0.5 if texture == "weave" and not pattern else 1
+    tiles = 1.0 if pattern else {"wood": 3.5, "weave": 2.0, "wicker": 1.0, "fur": 1.0}.get(texture, 3.0)
     light = (3.4, 2.5, 1.5) if paint == "lit" else ()
     return Surface(rgb, roughness, metallic, texture, pattern, tiles, material == "glass", light)
 

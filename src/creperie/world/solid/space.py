@@ -334,6 +334,6 @@ def fits_in_view(seen: Sequence[Seen], things: Sequence[Solid]) -> bool:
     others, and together they cover enough of the picture.
     """
     return sum(s.pixels for s in seen) >= FULL and all(
-        s.whole and s.pixels >= (14 if t.inside else 28) and s.share >= (0.4 if t.inside else 0.82)
+        s.whole and s.pixels >= (14 if t.inside else 28) and s.share >= (0.4 if t.inside else 0.87)
         for s, t in zip(seen, things)
     )

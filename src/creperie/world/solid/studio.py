@@ -68,7 +68,7 @@ class RenderOptions:
 
     def file_of(self, code: str, size: int) -> Path:
         """Return where the picture of the room with this code is cached."""
-        return cache_home() / "rooms-14" / f"{size}-{self.samples}" / f"{code}.png"
+        return cache_home() / "rooms-15" / f"{size}-{self.samples}" / f"{code}.png"
 
     def photograph_all(self, rooms: Sequence[Room], size: int, progress: Progress = silent) -> None:
         """Render the rooms into the cache, in `workers` processes."""
@@ -234,14 +234,13 @@ def _parts(room: Room) -> list[tuple[Patches, Surface]]:
             if paint == "cream":
                 own = joined([own, fuzz(own, 5000, 0.25)])
             if (
-                look.plain
-                and paint == "main"
+                paint == "main"
                 and thing.material == "plastic"
                 and SOLIDS[thing.kind].place[0] == "floor"
                 and SOLIDS[thing.kind].plain
             ):
                 look = replace(look, texture="painted", tiles=3.5)
-            elif look.plain and paint == "main" and not look.light:  # nor are two things quite of one tone
+            elif paint == "main" and not (look.pattern or look.light):  # nor are two things quite of one tone
                 red, green, blue = (round(v * (0.94 + 0.08 * (k * 0.618 % 1))) for v in look.rgb)
                 look = replace(look, rgb=(red, green, blue))
             parts.append((own.moved(*pose_of(thing)), look))
