@@ -145,7 +145,9 @@ def is_unicode(text: str) -> bool:
 
 
 def tag_array(values: Sequence[Tag | None]) -> pa.Array:
-    """Return the values of a tag as an array of booleans, numbers or strings. Values of mixed types all become strings."""
+    """Return the values of a tag as an array of booleans, numbers or strings. Values of mixed types all become
+    strings.
+    """
     kinds = {
         bool if isinstance(v, bool) else float if isinstance(v, (int, float)) else str for v in values if v is not None
     }

@@ -1,8 +1,8 @@
 """The biased kinds: foils made as older benchmarks make them, with the same give-aways.
 
 The positives are ordinary captions of the world. The negatives come from a template, so something in the text alone
-gives them away: the `cue` of the `BiasedKind`. They are still certain to be false: the claim of a foil is checked
-against the scene graph, and a text that is not a sentence of the world makes no claim.
+gives them away; the field `cue` of the `BiasedKind` describes what it is. They are still certain to be false: the claim
+of a foil is checked against the scene graph, and a text that is not a sentence of the world makes no claim.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ _RARE: tuple[str, ...] = TABLES["rare"]["nouns"]
 
 def replace_rare(shown: Shown, dice: Dice) -> tuple[str, str] | None:
     """Return the caption and a foil in which one noun is replaced by a noun that occurs in no caption of the world.
-    None if the caption has that noun twice.
+    Return None if the caption contains the replaced noun twice.
     """
     kind = shown.form.things[dice.roll(len(shown.form.facts[0].args))].kind
     rare = dice.pick(_RARE)
@@ -210,8 +210,8 @@ def is_false(text: str, graph: Graph) -> bool:
 
 
 def falsity(text: str, graph: Graph) -> bool | None:
-    """Return True if a text's claim is false of the scene, and False if it is true or undecided; None if the text is
-    not a sentence of the world.
+    """Return True if a text's claim is false of the scene, and False if the claim is true or undecided. Return None if
+    the text is not a sentence of the world, and so makes no claim.
     """
     claim = parse(text)
     return None if claim is None else evaluate(claim, graph) is False

@@ -63,9 +63,9 @@ def replace_obj(s: Sampler) -> Draft:
 
 
 def _changed(s: Sampler, slots: Sequence[Slot], k: int, field: str) -> Slot | None:
-    """Return two looks of thing `k`, one for each scene. They differ only in the attribute `field`. The second look
-    has a new value. The first keeps its own value if captions mention it, and otherwise gets another one. A new
-    colour is never that of another thing. None if there are too few values.
+    """Return two looks of thing `k`, one for each scene. They differ only in the attribute `field`. The second look has
+    a new value, and so has the first if captions do not mention its old value. A new colour is never that of another
+    thing. Return None if there are too few values.
     """
     look = slots[k][0]
     used = [x.colour for x, _ in slots] if field == "colour" else [getattr(look, field)]
@@ -178,8 +178,8 @@ def add_obj(s: Sampler) -> Draft:
 
 
 def add_att(s: Sampler) -> Draft:
-    """Propose twin scenes in which one thing differs in its colour or pattern. Both captions are the same short
-    caption with this attribute added: "a red cat on a box" and "a blue cat on a box" for "a cat on a box".
+    """Propose twin scenes in which one thing differs in its colour or pattern. Each caption adds this attribute to the
+    same short caption: "a red cat on a box" and "a blue cat on a box" are made from "a cat on a box".
     """
     relation, setting, slots = _random_relation(s)
     k, field = s.dice.roll(2), s.dice.pick(("colour", "colour", "pattern"))

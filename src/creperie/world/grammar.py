@@ -65,7 +65,9 @@ def family(form: LogicalForm) -> str:
 
 
 def needs_the(form: LogicalForm) -> bool:
-    """Return whether a claim makes sense only about things already introduced. Their article must then be "the"."""
+    """Return whether a claim makes sense only if its things are already known to the reader; their article must then be
+    "the".
+    """
     kind = family(form)
     return kind in _KNOWN or " " in kind or any(fact.relation == "far" for fact in form.facts)
 

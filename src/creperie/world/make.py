@@ -155,7 +155,7 @@ def forms_of(kind: str) -> tuple[str, ...]:
 
 
 def kinds_named(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the kinds that are named, each once. A name may be that of a kind or of a group of kinds.
+    """Return the kinds with the given names, each once. A name may also stand for a group of kinds.
 
     >>> kinds_named(["hit-or-be-hit", "swap_obj"])
     ('active_passive', 'dative', 'swap_obj')

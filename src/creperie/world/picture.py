@@ -104,8 +104,8 @@ def _sprite_of(thing: Thing, size: int, front: bool) -> Sprite:
 
 
 def _paste(picture: np.ndarray, patch: Sprite, thing: Thing, size: int, centred: bool = False) -> None:
-    """Paint a sprite onto the image at the thing's position, clipped at the edges. The bottom of the sprite is put
-    there or, with `centred` (for a shadow), the middle of the sprite.
+    """Paint a sprite onto the image, clipped at the edges. Its bottom is at the thing's position or, with `centred`
+    (for a shadow), its middle.
     """
     high, wide = patch.rgb.shape[:2]
     left = (2 * thing.x * size // CANVAS - wide + 1) // 2

@@ -1,7 +1,7 @@
 """Drawing shapes as masks in integer arithmetic, so that an image has the same pixels on every machine.
 
-Drawings use a grid of 100 units, and a unit is divided into 64 steps. Every coordinate then fits into 14 bits, and
-every product of coordinates that is computed here into 64 bits.
+Drawings use a grid of 100 units, and a unit is divided into 64 steps. Every coordinate then fits into 14 bits. Every
+product of coordinates that is computed here fits into 64 bits.
 """
 
 from __future__ import annotations
@@ -67,9 +67,7 @@ def _segment(x: Ints, y: Ints, ends: Sequence[int]) -> Ints:
 
 
 def path_distance(x: Ints, y: Ints, points: Sequence[int]) -> Ints:
-    """Return, for each point (`x`, `y`), the square of its distance to the path through `points`; the distance is in
-    steps.
-    """
+    """Return, for each point (`x`, `y`), the squared distance to the path through `points`, in squared steps."""
     distance = _segment(x, y, points[:4])
     for k in range(2, len(points) - 2, 2):
         distance = np.minimum(distance, _segment(x, y, points[k : k + 4]))

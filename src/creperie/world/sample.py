@@ -108,8 +108,8 @@ class Stage:
         return pools is not None and all(kind in pool for kind, pool in zip(kinds, pools))
 
     def unposed(self, look: Any, crowded: bool) -> Any:
-        """Return the look simplified so that the thing can also be shown in other relations. `crowded` says that the
-        scene has many things.
+        """Return a simplified look, with which the thing can also be shown in other relations. `crowded` says whether
+        the scene has many things.
         """
         return look
 
@@ -195,7 +195,7 @@ class Sampler:
         return Desc(look.kind, **values)
 
     def shared(self, slot: Slot, fields: Sequence[str]) -> list[str]:
-        """Return those of the attributes `fields` that captions describe by the same word in both scenes."""
+        """Return the attributes among `fields` for which captions of both scenes would use the same word."""
         alike = [f for f in self.stage.fields if self.stage.said(slot[0], f) == self.stage.said(slot[1], f)]
         return [f for f in fields if f in alike and (f != "colour" or "pattern" in alike)]
 

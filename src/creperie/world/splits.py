@@ -74,8 +74,8 @@ def is_novel(graph: Graph) -> bool:
 
 def _share(scene: Scene) -> int:
     """Return a number from 0 to 15 that decides the split of a scene. It is computed from a checksum of the scene's
-    content. The checksum is multiplied by a constant, because without that, small moves of a thing would change the
-    number in a regular pattern.
+    content. The checksum is multiplied by a constant; otherwise, small moves of a thing would change the number in a
+    regular pattern.
     """
     return ((zlib.crc32(content_number(scene).to_bytes(40, "big")) * 0x9E3779B1) & 0xFFFFFFFF) >> 28
 

@@ -137,8 +137,8 @@ class Graph:
         return self._might_follow(a, b) if action == "follows" else False
 
     def _might_follow(self, a: int, b: int) -> Verdict:
-        """Return None (undecided) if `a` may seem to follow `b`, which must be animate and face the same way; else
-        False.
+        """Return None (undecided) if `a` may seem to follow `b`, else False. This is possible only if `b` is animate
+        and both face the same way.
         """
         if not KINDS[self.things[b].kind].animate or self.things[a].facing != self.things[b].facing:
             return False
@@ -197,9 +197,9 @@ def evaluate(form: LogicalForm, graph: Relations) -> Verdict:
 
 
 def _some_assignment(form: LogicalForm, graph: Relations) -> Verdict:
-    """Return True if some assignment of distinct things to the descriptions satisfies all facts, False if none does,
-    and None if that is undecided. The result is also None if the verdict on a negated
-    fact differs between possible assignments.
+    """Return True if some assignment of distinct things to the descriptions satisfies all facts, False if no assignment
+    does, and None if that is undecided. The result is also None if the verdict on a negated fact differs between
+    possible assignments.
     """
     candidates: list[Sequence[tuple[int, Verdict]]] = []
     for desc in form.things:

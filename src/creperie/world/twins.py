@@ -34,7 +34,7 @@ class Twins:
 
 def find_twins(kind: str, dice: Dice, split: str, *, rooms: bool = False) -> Twins:
     """Draw drafts until one is certified, and return its twins. In the test split, a coin toss decides beforehand
-    whether the scenes show held-out combinations; it is repeated after 300 failures.
+    whether the scenes show held-out combinations; the coin is tossed again after 300 failures.
     """
     stage = ROOMS if rooms else DRAWINGS
     while True:

@@ -28,8 +28,8 @@ def one_wording(twins: Twins, dice: Dice) -> SentencePlan:
 
 
 def two_wordings(kind: str, twins: Twins, dice: Dice) -> tuple[SentencePlan, SentencePlan]:
-    """Return two plans, in random order, that have different constructions if possible; one of them then mentions the
-    things in reverse order.
+    """Return two plans in random order. If possible, their constructions differ, and one of them mentions the things in
+    reverse order.
     """
     style = draw_style(twins, dice)
     first = _planned(twins, style, dice, turned=False, wanted=("to",) if kind == "dative" else ())
@@ -50,9 +50,9 @@ def _planned(
     """Return the plan `style` with a random construction in which both claims can be written. If possible, the
     construction differs from that of the plan `taken`.
 
-    If `turned` is None, no construction is preferred. Otherwise the constructions in `wanted` are preferred. If
-    `wanted` is empty, `turned` decides: with True, those that mention the things in reverse order are preferred; with
-    False, those in the usual order.
+    If `turned` is None, no construction is preferred, and `wanted` is ignored. Otherwise the constructions in `wanted`
+    are preferred or, if it is empty, those that mention the things in reverse order (`turned` is True) or in the usual
+    order (False).
     """
     options = [c for c in sayable(twins.forms[0]) if c in sayable(twins.forms[1])]
     fresh = [c for c in options if taken is None or c != taken.construction] or options

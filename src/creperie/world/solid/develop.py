@@ -27,7 +27,7 @@ def denoised(light: np.ndarray, guide: np.ndarray) -> np.ndarray:
 
 
 def can_denoise() -> bool:
-    """Return whether the package is installed that takes noise out of pictures."""
+    """Return whether the package that removes noise from pictures is installed."""
     return find_spec("mitsuba_oidn") is not None
 
 
@@ -39,7 +39,8 @@ def _spot_mean(layers: np.ndarray) -> np.ndarray:
 
 
 def _cover(normal: np.ndarray, depth: np.ndarray) -> np.ndarray:
-    """Return how much of each pixel (1, n, n) is not sky, which has no normal."""
+    """Return the fraction of each pixel (1, n, n) that does not show the sky; the sky is where the normal is missing.
+    """
     beside = _spot_mean((depth == 0).astype(float)) > 0
     return np.where(beside, np.sqrt((normal**2).sum(0, keepdims=True)).clip(0, 1), 1)
 
@@ -62,8 +63,8 @@ def defocus(light: np.ndarray, guide: np.ndarray, last: float) -> np.ndarray:
 
 
 def _spread(light: np.ndarray, parts: Sequence[tuple[float, float]]) -> np.ndarray:
-    """Return the light, blurred. Each of the `parts` is a share of the light, and the width by which this share is
-    blurred, as a fraction of the picture's width.
+    """Return the light, blurred. Each of the `parts` is a pair: a fraction of the light, and the width by which this
+    fraction is blurred. Widths are fractions of the picture's width.
     """
     for axis in (0, 1):
         at = np.arange(light.shape[axis])

@@ -31,7 +31,7 @@ class Patches:
         return Patches(self.points @ matrix.T + np.asarray(shift, float), normals, self.uv)
 
     def split(self, widest: float) -> Patches:
-        """Return the patches with those whose texture is wider than `widest` cut into smaller ones."""
+        """Return the patches, after cutting those with a texture wider than `widest` into smaller ones."""
         sides = np.abs(np.roll(self.uv, -1, 1) - self.uv).reshape(-1, 2, 2, 2).max(1)  # first and second side of each
         most = np.maximum(sides.max(2), 1e-9)
         slant = (sides / most[..., None]).sum(1).max(1)[:, None]  # 1 if the sides are along the texture's, at most 2
@@ -45,7 +45,7 @@ class Patches:
         return joined(made)
 
     def cut(self, m: int, n: int) -> Patches:
-        """Return the patches with the first side of each cut into `m` pieces, and the second into `n`."""
+        """Return smaller patches: the first side of each patch is divided into `m` pieces, the second into `n`."""
         a, b = (at.ravel() / k for at, k in zip(np.mgrid[:m, :n], (m, n)))
         u, v = np.stack([a, a + 1 / m, a + 1 / m, a], 1), np.stack([b, b, b + 1 / n, b + 1 / n], 1)
         weights = np.stack([(1 - u) * (1 - v), u * (1 - v), u * v, (1 - u) * v], 2)  # (mn, 4, 4)
@@ -405,8 +405,9 @@ def _pillow(numbers: Numbers) -> Patches:
 
 
 def _books(numbers: Numbers) -> Patches:
-    """Return some of the books in rows: every `count`-th from number `first`, or with `band` a band around the spine of
-    each. `numbers` are `first`, `count` and `band`, and for each row its left and right ends, its floor and its height.
+    """Return some of the books in rows: every `count`-th book from number `first` or, with `band`, only a band around
+    the spine of each book. `numbers` holds `first`, `count` and `band`, then four numbers for each row: its left and
+    right ends, its floor and its height.
     """
     first, count, band = map(int, numbers[:3])
     chance = iter(np.random.PCG64(5).random_raw(400) / 2.0**64)

@@ -52,8 +52,8 @@ def parts_of(kind: str, state: str) -> tuple[tuple[str, Patches], ...]:
 
 @cache
 def drawn_of(kind: str, state: str, patterned: bool = False, number: int = 0) -> tuple[tuple[str, Patches], ...]:
-    """Return the parts of a thing for pictures, with details that `parts_of`, which serves to compute relations, does
-    not have. `number` selects one of several letters on a toy block, or a mirror image. If `patterned`, parts such as
+    """Return the parts of a thing for pictures. They have more detail than those of `parts_of`, which serve to compute
+    relations. `number` selects one of several letters on a toy block, or a mirror image. If `patterned`, parts such as
     labels are left out.
     """
     model = _MODELS[kind]

@@ -174,7 +174,9 @@ def surface(paint: str, colour: str, material: str, pattern: str) -> Surface:
 
 @cache
 def _landscape() -> np.ndarray:
-    """Return a painting of hills by a lake: (256, 256, 3) uint8. Its lowest row is the first, its middle column too."""
+    """Return a painting of hills by a lake: (256, 256, 3) uint8. The array begins at the painting's lowest row and at
+    its middle column.
+    """
     x, height = np.arange(256)[None], (np.arange(256)[:, None] * 48 / 256 - 8) / 24
     clouds = np.clip(2.6 * _noise(256, 16, 31, 2) + 0.8 * _noise(256, 64, 32) - 2, 0, 0.8)[..., None]
     sky = np.clip(height, 0, 1)[..., None] * (-130, -70, 0) + np.array((246, 214, 170))

@@ -129,8 +129,8 @@ def project(points: np.ndarray, room: Room) -> tuple[np.ndarray, np.ndarray]:
 @dataclass(frozen=True, slots=True)
 class Seen:
     """What the camera sees of a thing, measured in a small picture that records which thing is visible at each pixel.
-    The fields are the share of the thing that is visible, the number of pixels that it covers, and whether all of it is
-    inside the picture.
+    The fields are the visible fraction of the thing, the number of pixels that it covers, and whether the whole thing
+    is inside the picture.
     """
 
     share: float

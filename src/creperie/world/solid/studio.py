@@ -191,8 +191,8 @@ def _light_in(
 
 def _sky(mi: Any, room: Room) -> dict[str, Any]:
     """Return the light from all sides. A large window is beside the camera, and the sun is farther to the side, so that
-    shadows are seen. Some light comes from above and from the sides, and less from below. What is seen through the
-    window in the wall is also part of it.
+    shadows are seen. Some light comes from above and from the sides, and less from below. The view through the window
+    in the wall is also part of this light.
     """
     where, half, colour, above, beside = (np.array(v) for v in LIGHTS[room.light])
     up = np.cos(np.linspace(0, np.pi, 128))[:, None, None]
@@ -211,8 +211,8 @@ def _sky(mi: Any, room: Room) -> dict[str, Any]:
 
 
 def _towards(where: np.ndarray, at: np.ndarray) -> Any:
-    """Return an index of pixels in the image of the sky. They lie around the pixel in the direction of the point
-    `where`; `at` holds their distances from it in pixels, both down and across.
+    """Return a NumPy index that selects pixels in the image of the sky, around the pixel in the direction of the point
+    `where`. `at` holds their offsets from this pixel, both down and across.
     """
     x, y, z = where / np.linalg.norm(where)
     row, column = round(128 * math.acos(z) / math.pi), round(256 * math.atan2(x, y) / (2 * math.pi))
@@ -315,7 +315,7 @@ def _painted_mesh(mi: Any, parts: Sequence[tuple[Patches, Surface]]) -> Any:
 
 
 def _glass_mesh(mi: Any, parts: Sequence[tuple[Patches, Surface]]) -> Any:
-    """Return all surfaces of glass as one mesh. Its texture is the colour of each piece."""
+    """Return all surfaces of glass as one mesh. Its texture holds the colour of each piece."""
     colours = np.ones((1, 16, 3), np.float32)
     dot = plane((0, 0, -900), (0.1, 0, 0), (0, 0.1, 0))
     placed = [dot]
@@ -330,10 +330,10 @@ def _glass_mesh(mi: Any, parts: Sequence[tuple[Patches, Surface]]) -> Any:
 
 
 def _glowing_mesh(mi: Any, look: Surface, pieces: Sequence[Patches]) -> Any:
-    """Return surfaces that emit light as a mesh. Meshes and textures always have the same size, because the code would
-    have to be compiled again for another size.
+    """Return one mesh of all surfaces that emit light. Meshes and textures always have the same size, because another
+    size would make the renderer compile its code again.
 
-    The renderer draws the starting points of light from the texture, so every piece has its own part of the texture.
+    The renderer samples the starting points of light from the texture, so every piece has its own part of the texture.
     Lampshades are an exception, because enough paths of light reach them by chance.
     """
     maps: dict[str, Any] = {}
