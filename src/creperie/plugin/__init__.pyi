@@ -215,8 +215,8 @@ class Maker:
         """Return True if the maker takes candidates of this kind from other captions instead of writing them."""
 
     def keep_ledger(self, folder: Path, job: Mapping[str, Any]) -> None:
-        """Record the cost in a file in this folder, so that a resumed job includes what was paid before. The default
-        does nothing."""
+        """Record the cost in a file in this folder, so that a resumed job includes what was paid before. The base
+        class does nothing here."""
 
     def propose(self, sources: Sequence[SourceCaption]) -> Iterable[Proposal]:
         """Return one proposal per source, in order. A proposal must not depend on the other sources."""
@@ -423,8 +423,8 @@ class Prompt:
 # from creperie.making.candidate import Proposal as Proposal
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What a maker proposes for a source caption: its candidates or, if there are none, the reason; and the
-    number of model calls."""
+    """What a maker proposes for a source caption: candidates or, if it has none, the reason why. The number of
+    model calls is also recorded."""
 
     candidates: Sequence[Candidate] = ...
     skipped: str = ...

@@ -22,7 +22,7 @@ class Patches:
     normals: np.ndarray
     uv: np.ndarray
 
-    def moved(self, matrix: np.ndarray, shift: Numbers = (0, 0, 0)) -> Patches:
+    def moved(self, matrix: np.ndarray, shift: Numbers | np.ndarray = (0, 0, 0)) -> Patches:
         """Return the patches after a linear map (turning, mirroring or scaling) and then a shift."""
         if np.array_equal(matrix, np.eye(3)):
             return Patches(self.points + np.asarray(shift, float), self.normals, self.uv)
