@@ -17,7 +17,7 @@ from creperie.world import ROOM_KINDS, Room, World, check_world, evaluate, make_
 from creperie.world.clean_items import MadeItem, clean_items
 from creperie.world.parse import parse
 from creperie.world.solid import develop, furnish, space, studio
-from creperie.world.solid.arrange import backdrops
+from creperie.world.solid.arrange import against_wall, backdrops, degrees_of
 from creperie.world.solid.furnish import plane
 from creperie.world.solid.meshes import joined, turned
 from creperie.world.solid.models import DRESSING, SOLIDS, drawn_of, dressing_of, extent, parts_of
@@ -349,11 +349,22 @@ def test_a_table_ends_before_its_things_and_is_not_made_of_floorboards() -> None
 
 def test_walls_are_seen_at_an_angle_unless_things_hang_or_lean_there() -> None:
     """Two readers found rooms frontal, like doll's houses."""
-    for things, angle in (((at(MUG, -20), at(BALL, 20)), 9), ((at(BALL, -20), PICTURE), 0), ((at(BALL, 0, 290),), 0)):
-        room = Room(things, "table" if angle else "room", ground=0, away=400)
+    for number, angle in ((1, 9), (0, 0)):
+        room = Room((at(MUG, -20), at(BALL, 20)), wall=0, ground=number, away=400)
         wall = next(p for p, look in furnish.surroundings(room) if look.texture == "large leaves")
         x, y, _ = abs(wall.normals[0, 0])
-        assert math.degrees(math.atan2(x, y)) == pytest.approx(angle)
+        assert math.degrees(math.atan2(x, y)) == pytest.approx(angle + 2 * number)
+    for things, straight in (((at(MUG, -20), at(BALL, 20)), False), ((at(BALL, -20), PICTURE), True)):
+        rooms = [Room((at(BALL, 20),), "room", away=400), Room(things, "room", away=400)]
+        assert {(wall + ground) % 2 == 0 for wall, ground in backdrops(rooms)} == {straight}
+
+
+@pytest.mark.parametrize("kind", ["spatial", "replace_obj", "swap_obj"])
+def test_both_rooms_of_a_pair_have_walls_at_one_angle(kind: str) -> None:
+    for item in made(kind):
+        first, second = (scene for scene in item.scenes if isinstance(scene, Room))
+        assert degrees_of(first) == degrees_of(second)
+        assert degrees_of(first) == 0 or not any(map(against_wall, first.things + second.things))
 
 
 def test_what_lies_on_a_table_is_none_of_the_kinds_and_hides_no_thing() -> None:

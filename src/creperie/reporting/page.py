@@ -179,7 +179,9 @@ def _findings(groups: Sequence[RunGroup]) -> Iterator[tuple[str, str, str | None
 
 
 def _comparisons(group: RunGroup, progress: Progress) -> str:
-    """Return HTML with the paired tests of all pairs of runs. If there are many runs, return a table of ranks instead."""
+    """Return HTML with the paired tests of all pairs of runs. If there are many runs, return a table of ranks
+    instead.
+    """
     if len(group.runs) > MOST_COMPARED:
         pairs = len(group.runs) * (len(group.runs) - 1) // 2
         return standings_table(rank_runs(group.runs, names=_names(group))) + part("listed_by_compare", pairs)

@@ -187,7 +187,9 @@ def _path(store: ResultStore, handle: Handle) -> Path:
 
 
 def remember_rates(store: ResultStore, handle: Handle, timings: Timings) -> None:
-    """Store the rates (inputs per second) measured in `timings`. Rates that were not measured keep their stored values."""
+    """Store the rates (inputs per second) measured in `timings`. Rates that were not measured keep their
+    stored values.
+    """
     new = rates_of(timings, device_of(handle.model))
     old = recall_rates(store, handle)
     if old and old.device == new.device:

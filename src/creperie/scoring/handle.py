@@ -105,7 +105,9 @@ class Handle:
 
 
 def open_model(model: Any, *, device: str = "auto", dtype: str = "auto", cache: bool | str = True) -> Handle:
-    """Return a handle to `model`, which is a URI or a model in memory. A model in memory is used in its present state."""
+    """Return a handle to `model`, which is a URI or a model in memory. A model in memory is used in its
+    present state.
+    """
     if isinstance(model, Handle):
         return model
     if not isinstance(model, str):

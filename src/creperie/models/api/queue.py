@@ -109,7 +109,9 @@ class _Dispatcher:
             await self._work(self, pending)
 
     async def rest(self, seconds: float) -> None:
-        """Sleep for some seconds. If the dispatcher is stopped, wake up and raise the error that was given to `stop`."""
+        """Sleep for some seconds. If the dispatcher is stopped, wake up and raise the error that was given to
+        `stop`.
+        """
         if seconds > 0 and self.failure is None:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stopped.wait(), seconds)

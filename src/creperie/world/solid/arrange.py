@@ -16,6 +16,7 @@ import numpy as np
 
 from creperie.world.dice import Tape, TapeEnd
 from creperie.world.sample import Draft
+from creperie.world.solid.meshes import turned
 from creperie.world.solid.models import SCALES, SOLIDS
 from creperie.world.solid.paints import lab, large_look, surface
 from creperie.world.solid.scene import GROUNDS, WALLS, Room, Solid
@@ -26,6 +27,7 @@ from creperie.world.solid.space import (
     WALL,
     RoomGraph,
     box_of,
+    camera_of,
     contact,
     fits_in_view,
     leans,
@@ -77,12 +79,28 @@ def backdrops(rooms: Sequence[Room]) -> list[tuple[int, int]]:
     """
     things = np.array([lab(surface("main", x.colour, x.material, "").rgb) for room in rooms for x in room.things])
     pairs = [((rooms[0].wall + k // GROUNDS) % WALLS, (rooms[0].ground + k) % GROUNDS) for k in range(WALLS * GROUNDS)]
+    straight = not all(_may_be_seen_at_an_angle(room) for room in rooms)
+    pairs = [(wall, ground) for wall, ground in pairs if ((wall + ground) % 2 == 0) == straight]
 
     def apart(pair: tuple[int, int]) -> float:
         colours = [lab(large_look(table, k, 1).rgb) for table, k in zip(("walls", "grounds"), pair)]
         return min(40.0, *(float(np.linalg.norm(things - colour, axis=1).min()) for colour in colours))
 
     return sorted(pairs, key=apart, reverse=True)[:24]
+
+
+def degrees_of(room: Room) -> int:
+    """Return the angle between the wall and the picture. It depends on nothing in which the two rooms of a pair
+    differ.
+    """
+    return 0 if (room.wall + room.ground) % 2 == 0 else (9 + room.ground % 4 * 2) * (-1 if room.light % 2 else 1)
+
+
+def _may_be_seen_at_an_angle(room: Room) -> bool:
+    """Return False if a thing hangs on the wall or leans on it, or would reach the wall if this was turned."""
+    aim, points = camera_of(room)[1], [points_of(thing, 40) - camera_of(room)[1] for thing in room.things]
+    far = max(((p @ turned("z", angle))[:, 1].max() for p in points for angle in (-15, 15)), default=0)
+    return not any(map(against_wall, room.things)) and bool(far + aim[1] < WALL[room.setting] - 9)
 
 
 def _with_one_camera(rooms: Sequence[Room], spare: float) -> list[Room]:

@@ -39,7 +39,9 @@ def _spot_mean(layers: np.ndarray) -> np.ndarray:
 
 
 def _cover(normal: np.ndarray, depth: np.ndarray) -> np.ndarray:
-    """Return the fraction of each pixel (1, n, n) that does not show the sky; the sky is where the normal is missing."""
+    """Return the fraction of each pixel (1, n, n) that does not show the sky; the sky is where the normal is
+    missing.
+    """
     beside = _spot_mean((depth == 0).astype(float)) > 0
     return np.where(beside, np.sqrt((normal**2).sum(0, keepdims=True)).clip(0, 1), 1)
 

@@ -10,7 +10,7 @@ from itertools import pairwise, product
 
 import numpy as np
 
-from creperie.world.solid.arrange import against_wall
+from creperie.world.solid.arrange import degrees_of
 from creperie.world.solid.meshes import TILE, Patches, build, grid, joined, turned
 from creperie.world.solid.models import DRESSING, dressing_of
 from creperie.world.solid.paints import RUGS, Surface, lab, large_look, surface
@@ -43,12 +43,7 @@ def surroundings(room: Room) -> list[tuple[Patches, Surface]]:
 @lru_cache(8)
 def _swing(room: Room) -> tuple[np.ndarray, np.ndarray]:
     """Return the matrix and the shift that turn the surroundings around the point at which the camera is aimed."""
-    aim, points = camera_of(room)[1], [points_of(thing, 40) for thing in room.things]
-    degrees = (9 + room.ground % 4 * 2) * (-1 if (room.wall + room.light) % 2 else 1)
-    matrix = turned("z", degrees)
-    clear = all(((p - aim) @ matrix)[:, 1].max() + aim[1] < WALL[room.setting] - 9 for p in points)
-    if any(map(against_wall, room.things)) or not clear:
-        matrix = np.eye(3)
+    aim, matrix = camera_of(room)[1], turned("z", degrees_of(room))
     return matrix, aim - matrix @ aim
 
 

@@ -68,7 +68,7 @@ class RenderOptions:
 
     def file_of(self, code: str, size: int) -> Path:
         """Return where the picture of the room with this code is cached."""
-        return cache_home() / "rooms-15" / f"{size}-{self.samples}" / f"{code}.png"
+        return cache_home() / "rooms-16" / f"{size}-{self.samples}" / f"{code}.png"
 
     def photograph_all(self, rooms: Sequence[Room], size: int, progress: Progress = silent) -> None:
         """Render the rooms into the cache, in `workers` processes."""
