@@ -86,7 +86,7 @@ def backdrops(rooms: Sequence[Room]) -> list[tuple[int, int]]:
         colours = [lab(large_look(table, k, 1).rgb) for table, k in zip(("walls", "grounds"), pair)]
         return min(40.0, *(float(np.linalg.norm(things - colour, axis=1).min()) for colour in colours))
 
-    return sorted(pairs, key=apart, reverse=True)[:24]
+    return sorted(pairs, key=apart, reverse=True)[:14]
 
 
 def degrees_of(room: Room) -> int:
