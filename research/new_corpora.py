@@ -1,7 +1,6 @@
 """What two readers said of foils from captions that nobody had seen when the rules were frozen.
 
     python research/new_corpora.py --write docs/foil-quality.md
-    python research/new_corpora.py --today --write docs/foil-quality.md
     python research/new_corpora.py --yields Flickr8k=400.txt COCO=coco.txt --write docs/foil-quality.md
 
 The captions (research/readings/frozen-captions.csv) were written by somebody who knew no rule and marked what could
@@ -19,7 +18,7 @@ from creperie import make
 from creperie.metrics import wilson
 
 READINGS = Path(__file__).parent / "readings"
-MARKS = {name: (f"<!-- {name} -->\n", f"<!-- end of {name} -->\n") for name in ("new", "today", "yields")}
+MARKS = {name: (f"<!-- {name} -->\n", f"<!-- end of {name} -->\n") for name in ("new", "yields")}
 
 
 def rows_of(name: str) -> list[dict[str, str]]:
@@ -55,15 +54,6 @@ def tables() -> str:
     return "\n" + "\n".join(lines) + "\n\n"
 
 
-def today() -> str:
-    """Return how many of the captions with material get a swap from today's makers."""
-    captions = rows_of("frozen-captions.csv")
-    swapped = {i.positives[0] for i in make("rules:swap", [r["caption"] for r in captions], tidy=False).items}
-    able = [r for r in captions if r["material"] == "yes"]
-    share = f"{sum(r['caption'] in swapped for r in able)} of the {len(able)} captions with material"
-    return f"\nToday (`--today`) {share} get a swap; nobody has read these, and they were looked at while the rules were mended.\n\n"
-
-
 def yields(corpora: list[str]) -> str:
     """Return how many items `make all` makes by default from files of captions, given as NAME=FILE."""
     lines = ["| corpus | captions | items | per caption | captions with any |", "|---|---:|---:|---:|---:|"]
@@ -82,10 +72,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", type=Path, help="the page to write the tables into")
     parser.add_argument("--yields", nargs="+", default=[], metavar="NAME=FILE", help="make foils of these captions")
-    parser.add_argument("--today", action="store_true", help="count the swaps that today's makers make of them")
     arguments = parser.parse_args()
     name, text = ("yields", yields(arguments.yields)) if arguments.yields else ("new", tables())
-    name, text = ("today", today()) if arguments.today else (name, text)
     print(text)
     if arguments.write:
         (begin, end), page = MARKS[name], arguments.write.read_text(encoding="utf-8")
