@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import tarfile
-from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -18,29 +18,48 @@ import torch
 from first_minute import ROOT, write
 from PIL import Image
 from transformers import AutoModel
+from world_farm import codes_of
 
-from creperie import World, make_world
 from creperie.auditing.learned import LearnedAttacker
 from creperie.auditing.measure import AttackerMargins, measure_attacker
 from creperie.auditing.model_attackers import EmbeddingLearner
 from creperie.auditing.null import BOUND
 from creperie.auditing.pairs import image_pairs_of
-from creperie.bench import from_items, open_image
+from creperie.bench import Item, from_items
 from creperie.core import silent
 from creperie.world.foils import ROOM_KINDS
+from creperie.world.solid.scene import read_room
 from creperie.world.solid.studio import RenderOptions
 
+BATCH = 32
 
-def unpack(folder: Path, studio: RenderOptions, size: int) -> None:
-    """Put pictures that were rendered elsewhere into the cache."""
-    for part in sorted(folder.glob("rooms-*.tar")):
+
+def rendered(folder: Path) -> dict[str, bytes]:
+    """Return the pictures that `world_farm.py` wrote, by their names: in turn one of each kind."""
+    found = {}
+    for part in sorted(folder.glob("rooms-*.tar"), key=lambda path: int(path.stem.split("-")[1])):
         with tarfile.open(part) as pictures:
             for member in pictures:
-                file, content = studio.file_of(Path(member.name).stem, size), pictures.extractfile(member)
-                if content is not None and not file.exists():
-                    file.parent.mkdir(parents=True, exist_ok=True)
-                    with Image.open(content) as picture:
-                        picture.save(file)
+                content = pictures.extractfile(member)
+                assert content is not None
+                found[member.name] = content.read()
+    return found
+
+
+def embedded(model: torch.nn.Module, pictures: dict[str, bytes]) -> dict[str, np.ndarray]:
+    """Return an embedding for each picture: of the whole, and the mean of those of its patches."""
+    names, found = list(pictures), {}
+    for start in range(0, len(names), BATCH):
+        some = names[start : start + BATCH]
+        opened = [Image.open(BytesIO(pictures[name])).convert("RGB") for name in some]
+        pixels = np.stack([np.asarray(picture, np.float32) / 255 for picture in opened])
+        pixels = ((pixels - (0.485, 0.456, 0.406)) / (0.229, 0.224, 0.225)).astype(np.float32)
+        with torch.inference_mode():
+            tokens = model(torch.from_numpy(pixels).permute(0, 3, 1, 2)).last_hidden_state
+        for name, own in zip(some, tokens.numpy(), strict=True):
+            vector = np.concatenate([own[0], own[1:].mean(0)])
+            found[name] = vector / np.linalg.norm(vector)
+    return found
 
 
 def main() -> None:
@@ -53,33 +72,27 @@ def main() -> None:
     parser.add_argument("--rendered", type=Path, help="folder that world_farm.py wrote")
     parser.add_argument("--check", action="store_true", help="print only")
     options = parser.parse_args()
-    studio = RenderOptions(samples=options.samples)
     if options.rendered:
-        unpack(options.rendered, studio, options.size)
-    model = AutoModel.from_pretrained(options.model).eval()
-    kinds = tuple(ROOM_KINDS)
-    world = World(items=options.items, kinds=kinds, forms=("twins",), render="3d", size=options.size, seed=options.seed)
-    twins = make_world(world, studio=studio)
+        pictures = rendered(options.rendered)
+    else:
+        found = [codes_of(kind, options.items, options.seed) for kind in ROOM_KINDS]
+        codes, studio = (
+            [code for row in zip(*found, strict=True) for code in row],
+            RenderOptions(samples=options.samples),
+        )
+        pictures = {code: studio.photograph(read_room(code), options.size) for code in codes}
+    vectors = embedded(AutoModel.from_pretrained(options.model).eval(), pictures)
+    rows = np.array(list(pictures))[: len(pictures) // len(ROOM_KINDS) // 2 * 2 * len(ROOM_KINDS)]
     # with the second caption, too, each picture would be right once and wrong once
     items = [
-        replace(t, id=f"{t.subset}-{t.id}", subset="twins", captions=t.captions[:1], match=((True,), (False,)))
-        for t in twins
+        Item(f"{number}", "twins", tuple(pair), ("the caption of the first",), ((True,), (False,)))
+        for number, pair in enumerate(rows.reshape(-1, 2, len(ROOM_KINDS)).transpose(0, 2, 1).reshape(-1, 2).tolist())
     ]
-    bench = from_items("twins-of-rooms", items, images=twins.images)
-
-    def encode(names: list[str]) -> np.ndarray:
-        found = []
-        for name in names:
-            pixels = np.asarray(open_image(bench.images, name).convert("RGB"), np.float32) / 255
-            pixels = (pixels - (0.485, 0.456, 0.406)) / (0.229, 0.224, 0.225)
-            with torch.inference_mode():
-                tokens = model(torch.tensor(pixels, dtype=torch.float32).permute(2, 0, 1)[None]).last_hidden_state[0]
-            vector = np.concatenate([tokens[0].numpy(), tokens[1:].mean(0).numpy()])
-            found.append(vector / np.linalg.norm(vector))
-        return np.stack(found)
-
-    attacker = LearnedAttacker("image-embedding", EmbeddingLearner(encode, seed=options.seed), "")
-    pairs = image_pairs_of(bench)
+    learner = EmbeddingLearner(lambda names: np.stack([vectors[name] for name in names]), seed=options.seed)
+    attacker, pairs = (
+        LearnedAttacker("image-embedding", learner, ""),
+        image_pairs_of(from_items("twins-of-rooms", items)),
+    )
     margins = attacker.margins(pairs, silent)
     odds = np.nan_to_num(margins.astype(np.float64))
     bound = np.full(pairs.n_items, BOUND)
@@ -87,7 +100,7 @@ def main() -> None:
     low, share, high = (100 * v for v in (m.low, m.accuracy, m.high))
     text = (
         "Without the caption, from DINOv2-S's embeddings of both pictures, an attacker finds the right one for "
-        f"{share:.1f} % of {m.n} captions [{low:.1f}, {high:.1f}] (`research/world_images.py`)."
+        f"{share:.1f} % of {m.n:,} captions [{low:.1f}, {high:.1f}] (`research/world_images.py`)."
     )
     print(text)
     if not options.check:
