@@ -126,8 +126,6 @@ def rates(folder: Path, items: int, workers: int) -> dict[str, Any]:
         _ = bench.table
     with timed("verify the hash", items):
         _ = load_folder(folder).checked_hash
-    with timed("drop duplicates", items):
-        bench.drop_duplicates()
     with timed("shapes, image keys", items):
         match_shapes(bench), image_keys(bench)
     with timed("check", items):
